@@ -8,7 +8,7 @@ import { type EngineUrl, parseEngineUrl } from "./url.js";
 
 type OpenFromUrl = (url: EngineUrl) => Engine | Promise<Engine>;
 
-/** Loaded when asked for: connecting to one engine never loads the code or client of another. */
+/** Loaded on demand: connecting to one engine never loads the code or client of another. */
 const ENGINES: Record<string, () => Promise<OpenFromUrl>> = {
   etcd: async () => (await import("./engines/etcd/index.js")).etcdFromUrl,
   memory: async () => (await import("./engines/memory/index.js")).memoryFromUrl,
@@ -26,7 +26,7 @@ const ENGINES: Record<string, () => Promise<OpenFromUrl>> = {
 
 const WITHOUT_HOST = ["memory", "sqlite"];
 
-/** Opens locks on an engine, named by its URL or handed in ready-made. */
+/** Opens locks on an engine, given as a URL or as an engine object. */
 export async function connect(
   target: string | URL | Engine,
   options: ConnectOptions = {},
@@ -37,7 +37,7 @@ export async function connect(
     return new Locks(text, options);
   }
   const url = readUrl(text);
-  // Before anything is opened; what depends on the engine is looked at when there is one.
+  // Checked before anything is opened. Options that depend on the engine are checked in new Locks.
   resolveConnect(options);
   const open = await engineFor(url, text)();
   const engine = await open(url);
@@ -49,13 +49,13 @@ export async function connect(
   }
 }
 
-/** Taken apart, or refused with what was probably meant. */
+/** Parses the URL, or refuses it and suggests what was probably meant. */
 export function readUrl(text: string): EngineUrl {
   const url = parseEngineUrl(text, orMeantUrl(text, Object.keys(ENGINES)));
   const { scheme, hosts, path } = url;
   const isHostless = hosts.length === 0 && path !== "" && !path.startsWith("/");
   if (isHostless && Object.hasOwn(ENGINES, scheme) && !WITHOUT_HOST.includes(scheme)) {
-    // Whatever else stands there may be a password.
+    // Anything else may be a password, so it is not shown.
     const rest = /^[a-z0-9.-]+(:\d{1,5})?$/i.test(path) ? path : "…";
     throw new UsageError(
       `after ${scheme}: come two slashes and a host; did you mean "${scheme}://${rest}"?`,
@@ -64,7 +64,7 @@ export function readUrl(text: string): EngineUrl {
   return url;
 }
 
-/** How the engine of a URL is loaded. text: as it was written. */
+/** Returns the loader of a URL's engine. text: the URL as it was written. */
 export function engineFor({ scheme }: EngineUrl, text: string): () => Promise<OpenFromUrl> {
   const load = Object.hasOwn(ENGINES, scheme) ? ENGINES[scheme] : undefined;
   if (load !== undefined) return load;

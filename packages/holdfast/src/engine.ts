@@ -11,30 +11,31 @@ export type Mode = "exclusive" | "shared";
 /** A request for one grant. Core mints the grantId and checks every field before an engine sees it. */
 export interface Claim {
   readonly resource: string;
-  /** 128 random bits in hex. Names this one grant for ever; never shown to people. */
+  /** 128 random bits in hex. Identifies this one grant for ever; never shown to people. */
   readonly grantId: string;
   readonly mode: Mode;
-  /** How many shared grants may live at once; null is "without limit", and always so for exclusive. */
+  /** How many shared grants may live at once; null means no limit. Always null for exclusive. */
   readonly limit: number | null;
   readonly ttlMs: number;
-  /** How long the resource stays closed after this grant expired; a release opens it at once. */
+  /** How long the resource stays closed after this grant expires; a release opens it at once. */
   readonly lockDelayMs: number;
   /** How many consecutive tokens to reserve, 1 … `traits.tokenRange`. */
   readonly tokens: number;
   readonly label: string;
 }
 
-/** What travels with every call. Core keeps the deadline; an engine may use it to stop early. */
+/** Sent with every call. Core enforces the deadline; an engine may use it to stop early. */
 export interface Call {
   /**
-   * The instant on core's clock before anything was sent. No honest `since` is later. Core's clock
-   * need not be the engine's: an engine that pushes grants learns the difference from here.
+   * The instant on core's clock before anything was sent. An honest `since` is never later. Core's
+   * clock need not be the engine's: an engine that pushes grants learns the difference from this
+   * value.
    */
   readonly startedAt: number;
   readonly timeoutMs: number;
   /**
-   * A whole number that rises with every call of this core. Renewals of one grant take effect in this
-   * order, in whatever order they arrive: a late copy must not take back what a later one gave.
+   * A whole number that rises with every call of this core. Renewals of one grant take effect in
+   * this order, no matter in which order they arrive: a late copy must not undo a later renewal.
    */
   readonly order: number;
 }
@@ -47,12 +48,12 @@ export interface GrantRef {
 export interface RenewRef extends GrantRef {
   readonly ttlMs: number;
   /**
-   * Which of the grant's tokens is in use: 0, or nothing, is the first. It rises when the lease is
+   * The index of the grant's token in use; 0, the default, is the first. It rises when the lease is
    * handed over inside the process. Views show that token, and only that token can be revoked.
    */
   readonly index?: number;
   /**
-   * The holder goes, and keeps others out for ttlMs from now on: the grant outlives the process,
+   * The holder leaves, and keeps others out for ttlMs from now on: the grant outlives the process,
    * its connection and `close()`, and only time or a forced revocation ends it.
    */
   readonly leave?: boolean;
@@ -60,13 +61,13 @@ export interface RenewRef extends GrantRef {
 
 export interface ReleaseRef extends GrantRef {
   /**
-   * More than 0 when core never saw the acquire's answer: for so long, an acquire or enqueue with
+   * More than 0 when core never saw the acquire's answer: for this long, an acquire or enqueue with
    * this grantId that arrives late must be answered with gone. 0 asks for no tombstone.
    */
   readonly tombstoneMs: number;
 }
 
-/** From when, and for how long, a grant is good. */
+/** From when, and for how long, a grant is valid. */
 export interface Validity {
   /**
    * An instant of core's clock, no later than the event that set the backend's expiry: the
@@ -86,11 +87,11 @@ export interface Granted extends Validity {
 
 export interface Busy {
   readonly kind: "busy";
-  /** For people: who is in the way, as far as the engine can say in the same breath. */
+  /** For people: the current holders, as far as the engine knows them without another request. */
   readonly holders: readonly HolderView[];
-  /** When trying again could first make sense, where the engine knows. */
+  /** When a new try first makes sense, if the engine knows. */
   readonly retryAfterMs?: number;
-  /** The backend remembers that this claim waits: if it does no longer, it has to be released. */
+  /** The backend remembers that this claim waits. Core releases the claim when it stops waiting. */
   readonly remembered?: boolean;
 }
 
@@ -118,12 +119,15 @@ export interface Queued {
   readonly kind: "queued";
   /** Waiters before this one; 0 is the head. */
   readonly position: number;
-  /** The next heartbeat is due this long after the call started. Late ones may cost the place. */
+  /** The next heartbeat is due this long after the call started. A late one may cost the place. */
   readonly nextHeartbeatMs: number;
   readonly holders: readonly HolderView[];
 }
 
-/** The backend does not know this waiter (any more). Core stands in line again, with a new grantId. */
+/**
+ * The backend does not know this waiter, or no longer does. Core joins the queue again, with a new
+ * grantId.
+ */
 export interface Unknown {
   readonly kind: "unknown";
 }
@@ -134,7 +138,10 @@ export interface Withdrawn {
 
 export interface HolderView {
   readonly mode: Mode;
-  /** The one in use, as of the last renewal: a hand-over inside a process shows with the next one. */
+  /**
+   * The token in use, as of the last renewal: a hand-over inside a process shows after the next
+   * one.
+   */
   readonly token: bigint;
   readonly label: string;
   /** Until expiry, by the backend's clock. */
@@ -157,7 +164,7 @@ export interface ResourceView {
 }
 
 export interface ListFilter {
-  /** Globs: `*` is any run of characters, `?` is one. */
+  /** A glob: `*` matches any run of characters, `?` matches one. */
   readonly match: string;
   /** From the previous page; null for the first. */
   readonly cursor: string | null;
@@ -186,7 +193,7 @@ export interface EngineTraits {
   readonly lockDelay: boolean;
   /**
    * process: tokens rise while this process lives. durable: across restarts, kills and power cuts.
-   * clock: across a loss of data too, unless the backend's clock was set back meanwhile.
+   * clock: also across a loss of data, unless the backend's clock was set back in between.
    */
   readonly fencing: "process" | "durable" | "clock";
   /** The most tokens that one grant can reserve; 1 means no cohort hand-over. */
@@ -194,49 +201,52 @@ export interface EngineTraits {
   /** Whether a grant can be left: it then outlives the process that held it, until its time ends. */
   readonly leaves: boolean;
   /**
-   * Every answer comes from outside the process, by way of the event loop. Without it the core sees
-   * to it that the loop turns between calls.
+   * Every answer comes from outside the process, through the event loop. Without this trait the
+   * core makes the loop turn between calls.
    */
   readonly remote?: true;
 }
 
-/** The backend keeps waiters in order and makes the head the next holder by itself. */
+/** The backend keeps waiters in order and makes the head of the queue the next holder by itself. */
 export interface QueueFacet {
   /**
-   * Grants at once if nobody is before this claim, else stands in line. One round trip either way. A
-   * repeat with the same grantId is a heartbeat as well: it keeps the place, and looks for its turn.
+   * Grants at once if nobody is before this claim, else enqueues it. One round trip either way. A
+   * repeat with the same grantId is also a heartbeat: it keeps the place, and is granted if its
+   * turn has come.
    */
   enqueue(claim: Claim, call: Call): Promise<Granted | Queued | Gone>;
-  /** An answer per waiter, in the order given. Heartbeats are the truth; pushes only make it fast. */
+  /** One answer per waiter, in the order given. Heartbeats decide; pushes only make it fast. */
   heartbeat(
     waiters: readonly GrantRef[],
     call: Call,
   ): Promise<readonly (Queued | Granted | Unknown | Failed)[]>;
-  /** Leaves the line, unless the grant came first. */
+  /** Leaves the queue, unless the grant came first. */
   withdraw(waiter: GrantRef, call: Call): Promise<Withdrawn | Granted>;
-  /** Calls back for grants that arrive without a heartbeat. Returns the way to stop. */
+  /** Calls back for grants that arrive without a heartbeat. Returns a function that stops it. */
   onGrant(listener: (waiter: GrantRef, granted: Granted) => void): () => void;
 }
 
-/** The backend can tell that something changed: a holder was revoked, a resource came free. */
+/** The backend can report changes: a holder was revoked, a resource became free. */
 export interface WatchFacet {
-  /** Holders of the resource are renewed at once, waiters without a queue try again. */
+  /** Core renews holders of the resource at once; waiters without a queue try again. */
   onChange(listener: (resource: string) => void): () => void;
 }
 
 export interface Engine {
   readonly name: string;
   readonly traits: EngineTraits;
-  /** Never overtakes a waiter. The same grantId again gets the same token and a fresh ttl. */
+  /**
+   * Never overtakes a waiter. A repeat with the same grantId gets the same token and a fresh ttl.
+   */
   tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone>;
   /**
-   * Never revives: an expired, replaced or revoked grant is gone. A renewal that arrives after a later
-   * one (`call.order`) changes nothing and is answered with what remains. A renewal with a greater
-   * index than the revoked one's is renewed: the revocation was for a holder that has passed the lease
-   * on. An answer per grant, in order.
+   * Never revives: an expired, replaced or revoked grant is gone. A renewal that arrives after a
+   * later one (`call.order`) changes nothing and is answered with what remains. A renewal with a
+   * greater index than the revoked one's succeeds: the revocation was for a holder that has handed
+   * the lease over. One answer per grant, in order.
    */
   renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone | Failed)[]>;
-  /** Ends the grant, or the waiter, of exactly this grantId. An answer per grant, in order. */
+  /** Ends the grant, or the waiter, of exactly this grantId. One answer per grant, in order. */
   release(
     grants: readonly ReleaseRef[],
     call: Call,
@@ -245,11 +255,11 @@ export interface Engine {
   check(sequence: Sequence, call: Call): Promise<boolean>;
   /**
    * Forbids renewal; the successor follows at release or expiry. With force the grant ends at once,
-   * which breaks exclusion for a holder that is still at work. Only the token in use counts: any other
-   * one of the range is gone.
+   * which breaks exclusion for a holder that is still at work. Only the token in use counts: any
+   * other token of the range is gone.
    */
   revoke(sequence: RevokeRef, call: Call): Promise<"revoked" | "gone">;
-  /** For people and tools; core decides nothing from these two. */
+  /** For people and tools; core bases no decision on these two. */
   inspect(resource: string, call: Call): Promise<ResourceView>;
   list(filter: ListFilter, call: Call): Promise<ListPage>;
   /** Frees what the engine itself opened. Never closes a client that was handed in. */

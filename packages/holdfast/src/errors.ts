@@ -2,7 +2,8 @@ import { inspect } from "node:util";
 import type { HolderView } from "./engine.js";
 
 const BRAND = Symbol.for("holdfast.error");
-// What a terminal or a log would act upon: control characters, line breaks, turns of direction.
+// Characters that a terminal or a log would act upon: control characters, line breaks, changes of
+// direction.
 const UNSHOWN = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 
 export type ErrorCode =
@@ -21,15 +22,15 @@ export interface ErrorDetails {
   readonly cause?: unknown;
 }
 
-/** The root of every error here. `instanceof` works across copies of the library. */
+/** The base class of every error here. `instanceof` works across copies of the library. */
 export abstract class HoldfastError extends Error {
-  /** What a copy of this class is recognised by. Names will not do: a minifier changes them. */
+  /** Identifies this class across copies of the library. The name cannot: a minifier changes it. */
   static readonly brand: ErrorCode | "ANY" = "ANY";
   abstract readonly code: ErrorCode;
   readonly resource?: string;
 
   constructor(message: string, details: ErrorDetails = {}) {
-    // Labels, names and words of a backend are other people's text.
+    // The message may contain labels, names and backend texts, which other people write.
     const cause = details.cause === undefined ? undefined : { cause: details.cause };
     super(printable(message), cause);
     this.name = new.target.name;
@@ -41,7 +42,7 @@ export abstract class HoldfastError extends Error {
   }
 
   // Two copies of the library may live in one process (a dependency brought its own). A class that
-  // a user derived has no brand of its own, and is recognised by its prototype alone.
+  // a user derived has no brand, and is recognised by its prototype alone.
   static override [Symbol.hasInstance](value: unknown): boolean {
     if (Function.prototype[Symbol.hasInstance].call(this, value)) return true;
     if (typeof value !== "object" || value === null || !(BRAND in value)) return false;
@@ -55,13 +56,13 @@ export class UsageError extends HoldfastError {
   readonly code = "USAGE";
 }
 
-/** The engine lacks what was asked of it. */
+/** The engine does not offer what was asked for. */
 export class UnsupportedError extends HoldfastError {
   static override readonly brand = "UNSUPPORTED";
   readonly code = "UNSUPPORTED";
 }
 
-/** The client package of an engine is not installed. The message carries the install line. */
+/** The client package of an engine is not installed. The message contains the install command. */
 export class MissingPeerError extends HoldfastError {
   static override readonly brand = "MISSING_PEER";
   readonly code = "MISSING_PEER";
@@ -73,16 +74,17 @@ export class ClosedError extends HoldfastError {
   readonly code = "CLOSED";
 }
 
-/** Patience spent: somebody else holds the resource, or stands before us. */
+/** waitMs is over: somebody else holds the resource, or is ahead of us in its queue. */
 export class AcquireTimeoutError extends HoldfastError {
   static override readonly brand = "ACQUIRE_TIMEOUT";
   readonly code = "ACQUIRE_TIMEOUT";
   readonly waitedMs: number;
   readonly holders: readonly HolderView[];
 
-  /** hint: what else there is to say about it. */
+  /** hint: appended to the message. */
   constructor(resource: string, waitedMs: number, holders: readonly HolderView[], hint = "") {
-    const who = holders.map((h) => `${h.label} (token ${h.token})`).join(", ") || "others in line";
+    const who =
+      holders.map((h) => `${h.label} (token ${h.token})`).join(", ") || "others in the queue";
     super(
       `"${resource}" was not granted within ${Math.round(waitedMs)} ms; held by ${who}${hint}`,
       {
@@ -111,7 +113,7 @@ export class LeaseLostError extends HoldfastError {
   readonly code = "LEASE_LOST";
   readonly reason: LossReason;
   readonly token: bigint;
-  /** How long nobody else can hold the resource yet: the time left to stop what is under way. */
+  /** Nobody else can hold the resource for this long: the time left to stop what is under way. */
   readonly remainingMs: number;
 
   constructor(resource: string, token: bigint, reason: LossReason, remainingMs: number) {
@@ -122,15 +124,15 @@ export class LeaseLostError extends HoldfastError {
   }
 }
 
-/** Where the data lives, this token is not the registered one: as a rule a newer holder is at work. */
+/** Where the data lives, another token is registered: usually a newer holder is at work. */
 export class FencedOutError extends HoldfastError {
   static override readonly brand = "FENCED_OUT";
   readonly code = "FENCED_OUT";
 }
 
 /**
- * Why a backend failed, where somebody has to do something about it: start it, correct the user name or
- * password, give that user its rights, make the database, run `init`. Everything else is "other".
+ * Why a backend failed, where a person must act: start it, correct the user name or password, give
+ * the user its rights, create the database, run `init`. Everything else is "other".
  */
 export type FailureReason =
   | "unreachable"
@@ -141,10 +143,10 @@ export type FailureReason =
   | "other";
 
 export interface EngineErrorDetails extends ErrorDetails {
-  /** none: certainly nothing changed. unknown: the request may have been carried out. */
+  /** none: nothing changed for certain. unknown: the request may have been carried out. */
   readonly effect: "none" | "unknown";
   readonly retryable: boolean;
-  /** "other" unless told. */
+  /** Default: "other". */
   readonly reason?: FailureReason;
 }
 
@@ -164,20 +166,23 @@ export class EngineError extends HoldfastError {
   }
 }
 
-/** The same failure where another request of this kind is not answered yet, and may have had its effect. */
+/**
+ * The same failure with effect unknown, because another request is unanswered and may have an
+ * effect.
+ */
 export function inDoubt<E>(error: E): E | EngineError {
   if (!(error instanceof EngineError) || error.effect === "unknown") return error;
   const { message, retryable, reason, resource, cause } = error;
   return new EngineError(message, { effect: "unknown", retryable, reason, resource, cause });
 }
 
-/** An engine broke a law of the contract. Report it: this is a defect, not a condition. */
+/** An engine broke a law of the contract. Please report it: this is a defect. */
 export class ContractError extends HoldfastError {
   static override readonly brand = "CONTRACT";
   readonly code = "CONTRACT";
 }
 
-/** All shared claims on a resource carry one limit; engines refuse another with this. */
+/** All shared claims on a resource have one limit; engines refuse another one with this error. */
 export function limitMismatch(
   resource: string,
   asked: number | null,
@@ -191,14 +196,14 @@ export function limitMismatch(
   );
 }
 
-/** Text as it may be shown: what a terminal would act upon is spelt out. */
+/** Text that is safe to show: characters that a terminal would act upon are escaped. */
 export function printable(text: string): string {
   return text.replace(UNSHOWN, (one) =>
     one === "\n" ? "\\n" : `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }
 
-/** A value for a message: whatever it is, it is shown, and shown on one line. */
+/** Any value as text for a message, on one line. */
 export function show(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value);
   return inspect(value, { depth: 0, breakLength: Infinity });
@@ -207,8 +212,8 @@ export function show(value: unknown): string {
 const MOST_NAMES = 5;
 
 /**
- * What a value is, for messages about what was handed in, where its content may be a secret: a URL has a
- * password in it, and so has a client.
+ * Describes what a value is without showing its content, which may be a secret: a URL or a client
+ * contains a password.
  */
 export function kindOf(value: unknown): string {
   if (value === undefined) return "nothing";
@@ -225,7 +230,7 @@ export function kindOf(value: unknown): string {
   return `an object with ${names.slice(0, MOST_NAMES).join(", ")}${more}`;
 }
 
-/** The nearest class whose name says something: that of node-redis' clients is called Class. */
+/** The nearest class with a meaningful name: the class of node-redis' clients is called Class. */
 function makerOf(value: object): string {
   for (let at = Object.getPrototypeOf(value); at !== null; at = Object.getPrototypeOf(at)) {
     const name: unknown = at.constructor?.name;

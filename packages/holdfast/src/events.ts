@@ -12,7 +12,7 @@ interface LeaseSubject extends Subject {
   readonly token: bigint;
 }
 
-/** What each channel `holdfast:<name>` carries. No grantId and no credential is ever in here. */
+/** The payload of each channel `holdfast:<name>`. It never contains a grantId or a credential. */
 export interface Events {
   wait: Subject;
   acquired: LeaseSubject & { readonly waitedMs: number };
@@ -21,29 +21,29 @@ export interface Events {
   "in-danger": LeaseSubject & { readonly remainingMs: number };
   lost: LeaseSubject & { readonly reason: LossReason; readonly heldMs: number };
   released: LeaseSubject & { readonly heldMs: number; readonly outcome: "released" | "gone" };
-  /** A wait that ended without a lease; every other one ends with acquired. */
+  /** A wait that ended without a lease. Every other wait ends with acquired. */
   "not-granted": Subject & {
     readonly waitedMs: number;
-    /** busy: patience was spent. failed: the backend did. */
+    /** busy: waitMs is over. failed: the backend failed. */
     readonly outcome: "busy" | "aborted" | "closed" | "failed";
-    /** What the caller was told; of an aborted one the signal's reason. */
+    /** The error that the caller got; after an abort, the signal's reason. */
     readonly error: unknown;
   };
   "handed-over": LeaseSubject & { readonly from: bigint; readonly waitedMs: number };
-  /** A node of a quorum counts no more, or counts again. */
+  /** A node of a quorum no longer counts, or counts again. */
   node: {
     readonly node: string;
     /**
-     * suspect: its clock was set. quarantined: it may have forgotten what it acknowledged. foreign: it
-     * was certified by clients that agree on something else.
+     * suspect: its clock jumped. quarantined: it may have forgotten what it acknowledged. foreign:
+     * it was certified by clients with different settings.
      */
     readonly state: "quarantined" | "certified" | "suspect" | "foreign";
-    /** How long it does not count, at least. */
+    /** The node does not count for at least this long. */
     readonly forMs: number;
-    /** By how much a suspect's clock moved, at least. */
+    /** The clock of a suspect moved by at least this much. */
     readonly movedMs?: number;
   };
-  /** Something failed where nobody could be told by an error: clean-up, dispose, heartbeats. */
+  /** Something failed where no caller could get an error: clean-up, dispose, heartbeats. */
   failed: { readonly during: string; readonly error: unknown; readonly resource?: string };
 }
 
@@ -63,7 +63,7 @@ const NAMES: readonly EventName[] = [
   "failed",
 ];
 
-/** The diagnostics_channel of each event, for subscribing by name. */
+/** The diagnostics_channel of each event, by name. */
 export const channels = Object.fromEntries(
   NAMES.map((name) => [name, channel(`holdfast:${name}`)]),
 ) as { readonly [N in EventName]: Channel };

@@ -1,13 +1,13 @@
 import { onAbort } from "./core/acquiring/on-abort.js";
 import { type ClaimContext, PendingClaim } from "./core/acquiring/pending-claim.js";
 import { checkResource } from "./core/acquiring/resource.js";
-import { Pulse } from "./core/acquiring/waiter-heartbeats.js";
+import { WaiterHeartbeats } from "./core/acquiring/waiter-heartbeats.js";
 import { Caller } from "./core/calling/call.js";
 import { abandonGrant } from "./core/calling/release.js";
 import { TokenCheck } from "./core/calling/token-check.js";
-import { Cohort, type CohortHome } from "./core/cohort/cohort.js";
-import type { SharedHome } from "./core/cohort/shared-queue.js";
-import { SharedLines } from "./core/cohort/shared-queues.js";
+import { Cohort, type CohortContext } from "./core/cohort/cohort.js";
+import type { SharedContext } from "./core/cohort/shared-queue.js";
+import { SharedQueues } from "./core/cohort/shared-queues.js";
 import { endLeases } from "./core/holding/end-leases.js";
 import type { Grant } from "./core/holding/grant.js";
 import type { HeldLease, Lease } from "./core/holding/lease.js";
@@ -53,21 +53,23 @@ const REVOKE: Known<RevokeOptions> = { token: true, force: true };
 const LIST: Known<ListOptions> = { match: true, signal: true };
 
 export interface ListOptions {
-  /** Globs: `*` is any run of characters, `?` is one. */
+  /** A glob: `*` matches any run of characters, `?` matches one. */
   readonly match?: string;
   readonly signal?: AbortSignal;
 }
 
 export interface RevokeOptions {
   /**
-   * The token to revoke, from inspect or list: never revokes a successor by mistake, unless by force. A
-   * lease that was handed over inside its process can be revoked by its token from its next renewal on.
+   * The token to revoke, from inspect or list, so that a successor is never revoked by mistake,
+   * unless by force. A lease that was handed over inside its process can be revoked by its new
+   * token from its next renewal on.
    */
   readonly token: bigint;
   /**
    * Ends the grant at once instead of at the holder's release or expiry. This breaks exclusion: the
-   * holder may still be at work when its successor starts. So may a holder to whom the lease was handed
-   * over inside its process and who has not renewed it yet: the backend knows the former token only.
+   * holder may still be at work when its successor starts. The same is true for a holder that got
+   * the lease by a hand-over inside its process and has not renewed it yet: the backend knows only
+   * the former token.
    */
   readonly force?: boolean;
 }
@@ -80,13 +82,13 @@ export class Locks implements AsyncDisposable {
   readonly #keeper: Keeper;
   readonly #direct: DirectController;
   readonly #cohorts = new GenerationalMap<string, Cohort>();
-  readonly #home: CohortHome;
+  readonly #cohortContext: CohortContext;
   /** By resource. */
-  readonly #shared = new GenerationalMap<string, SharedLines>();
-  readonly #sharedHome: SharedHome;
+  readonly #shared = new GenerationalMap<string, SharedQueues>();
+  readonly #sharedContext: SharedContext;
   readonly #waits = new Set<PendingClaim>();
   readonly #stopWatching: (() => void) | undefined;
-  /** Those of an acquire without options. */
+  /** The terms of an acquire without options. */
   readonly #defaults: Terms;
   #closing: Promise<void> | null = null;
 
@@ -95,21 +97,21 @@ export class Locks implements AsyncDisposable {
     this.#connection = resolveConnect(options);
     const { clock, drift } = this.#connection;
     this.#caller = new Caller(engine, clock);
-    // Wrong defaults are the caller's mistake at connect, not at the first acquire.
+    // Wrong defaults fail here, at connect, and not at the first acquire.
     this.#defaults = this.#terms({});
-    const pulse = engine.queue ? new Pulse(this.#caller, engine.queue) : null;
+    const heartbeats = engine.queue ? new WaiterHeartbeats(this.#caller, engine.queue) : null;
     const tokenCheck = new TokenCheck(engine.name);
-    this.#context = { caller: this.#caller, tokenCheck, pulse, drift };
+    this.#context = { caller: this.#caller, tokenCheck, heartbeats, drift };
     this.#keeper = new Keeper(this.#caller);
     this.#direct = new DirectController(this.#caller, this.#keeper);
-    this.#home = {
+    this.#cohortContext = {
       ...{ context: this.#context, direct: this.#direct },
       budget: this.#connection,
       onIdle: (cohort) => {
         if (this.#cohorts.get(cohort.key) === cohort) this.#cohorts.delete(cohort.key);
       },
     };
-    this.#sharedHome = { context: this.#context, direct: this.#direct };
+    this.#sharedContext = { context: this.#context, direct: this.#direct };
     this.#stopWatching = engine.watch?.onChange((resource) => this.#keeper.renewSoon(resource));
   }
 
@@ -133,7 +135,7 @@ export class Locks implements AsyncDisposable {
     }
   }
 
-  /** Asks once and does not wait: null when somebody else holds it or stands in line. */
+  /** Asks once and does not wait. Null when somebody else holds the resource or is in its queue. */
   async tryAcquire(resource: string, options: TryAcquireOptions = {}): Promise<Lease | null> {
     for (const name of ["waitMs", "retry"]) {
       if (Object.hasOwn(options ?? {}, name)) {
@@ -150,8 +152,9 @@ export class Locks implements AsyncDisposable {
   }
 
   /**
-   * Runs fn under a lease and gives fn's value. Rejects with LeaseLostError, once fn has settled, if
-   * the lease was lost meanwhile; a release that fails hides neither fn's value nor its error.
+   * Runs fn under a lease and returns fn's value. If the lease was lost during fn, rejects with
+   * LeaseLostError once fn has settled. A release that fails hides neither fn's value nor its
+   * error.
    */
   run<T>(resource: string, fn: RunFunction<T>): Promise<T>;
   run<T>(resource: string, options: AcquireOptions, fn: RunFunction<T>): Promise<T>;
@@ -160,40 +163,45 @@ export class Locks implements AsyncDisposable {
     return runUnder(this, await this.acquire(resource, options), fn);
   }
 
-  /** Readers hold it together, a writer alone. A plain acquire of the same name is a writer. */
+  /**
+   * Readers hold the lock together, a writer holds it alone. A plain acquire of the same name is a
+   * writer.
+   */
   rwLock(name: string, defaults?: RecipeDefaults): RwLock {
     return rwLock(this, name, defaults);
   }
 
-  /** As many hold it at once as there are permits. A plain acquire of the same name holds it alone. */
+  /**
+   * At most `permits` holders at once. A plain acquire of the same name holds the resource alone.
+   */
   semaphore(name: string, options: SemaphoreOptions): Semaphore {
     return semaphore(this, name, options);
   }
 
   /**
-   * Runs fn unless somebody else does, or has just done so: for what is started everywhere at the same
-   * time and should be done once. Never waits.
+   * Runs fn unless somebody else runs it now or has just run it. For work that many processes start
+   * at the same time and that should be done once. Never waits.
    */
   once<T>(name: string, options: OnceOptions, fn: RunFunction<T>): Promise<OnceResult<T>>;
   once<T>(name: string, ...rest: readonly unknown[]): Promise<OnceResult<T>> {
     return once(this, this.#caller.clock, name, rest);
   }
 
-  /** Whether the grant behind a sequencer is alive at the backend now: Chubby's CheckSequencer. */
+  /** Whether the grant of a sequencer is alive at the backend now; Chubby's CheckSequencer. */
   async check(sequencer: string): Promise<boolean> {
     this.#refuseWhenClosed();
     const sequence = parseSequencer(sequencer);
     return this.#call((call) => this.#caller.engine.check(sequence, call));
   }
 
-  /** Who holds and who waits. For people: it may be over before you read it. */
+  /** Who holds and who waits. For people: the answer may be out of date when you read it. */
   async inspect(resource: string): Promise<ResourceView> {
     this.#refuseWhenClosed();
     checkResource(resource);
     return this.#call((call) => this.#caller.engine.inspect(resource, call));
   }
 
-  /** Everything that is held, waited for or closed, page by page. */
+  /** All resources that are held, waited for or closed by a lock-delay, page by page. */
   async *list(options: ListOptions = {}): AsyncGenerator<ResourceView, void, undefined> {
     refuseUnknown(options, LIST, "list");
     const match = options.match ?? "*";
@@ -211,7 +219,9 @@ export class Locks implements AsyncDisposable {
     } while (cursor !== null);
   }
 
-  /** Forbids renewal of one grant and tells its holder; the successor follows at release or expiry. */
+  /**
+   * Forbids renewal of one grant and tells its holder. The successor follows at release or expiry.
+   */
   async revoke(resource: string, options: RevokeOptions): Promise<"revoked" | "gone"> {
     this.#refuseWhenClosed();
     checkResource(resource);
@@ -223,7 +233,7 @@ export class Locks implements AsyncDisposable {
     }
     refuseUnknown(options, REVOKE, "revoke");
     const { force = false } = options;
-    // "false" from a query string must not break exclusion.
+    // The string "false" from a query must not break exclusion.
     if (typeof force !== "boolean") {
       throw new UsageError(`force is ${show(force)}; it must be true or false`);
     }
@@ -232,11 +242,13 @@ export class Locks implements AsyncDisposable {
   }
 
   /**
-   * Ends all waits with ClosedError, tells all holders, releases what is held, and closes what the engine opened. A
-   * function of run() or once() has a second to end in; the lock of one that goes on ends with its ttl.
+   * Ends all waits with ClosedError, tells all holders to stop, releases what is held, and closes
+   * what the engine opened. A function of run() or once() has a second to end in. If it does not
+   * end, its lock ends with its ttl.
    */
   close(): Promise<void> {
-    // Assigned before anything runs: what resolves meanwhile must see that it is too late.
+    // Assigned before anything runs, so that a grant that arrives now sees that the locks are
+    // closed.
     this.#closing ??= Promise.resolve().then(() => this.#close());
     return this.#closing;
   }
@@ -249,9 +261,10 @@ export class Locks implements AsyncDisposable {
     const startedAt = this.#caller.clock.now();
     const { mode, label } = terms;
     if (channels.wait.hasSubscribers) channels.wait.publish({ resource, mode, label });
-    // Only leases that the keeper renews can be passed on: the others count their own life.
+    // Only leases that the keeper renews can be handed over; the others count their own life.
     const canPass = mode === "exclusive" && terms.renew;
-    // Strict: one claim and one place in the backend's queue for each caller, whoever else waits here.
+    // Strict: one claim and one place in the backend's queue for each caller, even if others wait
+    // here.
     const waiting =
       terms.fair === "strict"
         ? this.#waitAlone(resource, terms, startedAt)
@@ -260,8 +273,8 @@ export class Locks implements AsyncDisposable {
           : mode === "shared"
             ? this.#waitShared(resource, terms, startedAt)
             : this.#waitAlone(resource, terms, startedAt);
-    const isHeard = channels["not-granted"].hasSubscribers;
-    return isHeard ? this.#tellNotGranted(waiting, resource, terms, startedAt) : waiting;
+    const isObserved = channels["not-granted"].hasSubscribers;
+    return isObserved ? this.#tellNotGranted(waiting, resource, terms, startedAt) : waiting;
   }
 
   async #tellEnclosing<T>(waiting: Promise<T>, resource: string, { mode }: Terms): Promise<T> {
@@ -301,7 +314,7 @@ export class Locks implements AsyncDisposable {
   #waitInCohort(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
     const { ttlMs, lockDelayMs } = this.#defaults;
     const usual = terms.ttlMs === ttlMs && terms.lockDelayMs === lockDelayMs;
-    // No name has a NUL in it.
+    // A resource name never contains NUL, so keys cannot collide.
     const key = usual ? resource : `${terms.ttlMs}/${terms.lockDelayMs}\0${resource}`;
     if (terms.waitMs > 0) return this.#cohort(key, resource).wait(terms, startedAt);
     const known = this.#cohorts.get(key);
@@ -315,30 +328,31 @@ export class Locks implements AsyncDisposable {
 
   #waitShared(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
     const known = this.#shared.get(resource);
-    if (terms.waitMs > 0) return (known ?? this.#sharedLines(resource)).wait(terms, startedAt);
+    if (terms.waitMs > 0) return (known ?? this.#sharedQueues(resource)).wait(terms, startedAt);
     const holders = known?.unsentHolders ?? null;
     if (holders !== null) return Promise.reject(new AcquireTimeoutError(resource, 0, holders));
     return this.#waitAlone(resource, terms, startedAt);
   }
 
-  #sharedLines(resource: string): SharedLines {
+  #sharedQueues(resource: string): SharedQueues {
     const onIdle = () => this.#shared.delete(resource);
-    const lines = new SharedLines(resource, this.#sharedHome, onIdle);
-    this.#shared.add(resource, lines);
-    return lines;
+    const queues = new SharedQueues(resource, this.#sharedContext, onIdle);
+    this.#shared.add(resource, queues);
+    return queues;
   }
 
   #cohort(key: string, resource: string): Cohort {
     const known = this.#cohorts.get(key);
     if (known !== undefined) return known;
-    const cohort = new Cohort(key, resource, this.#home);
+    const cohort = new Cohort(key, resource, this.#cohortContext);
     this.#cohorts.add(key, cohort);
-    // Somebody whose answer came while close() was under way must not hold what nobody will release.
+    // An answer may come while close() runs. Its caller must not get a lease that nobody will
+    // release.
     if (this.#closing !== null) cohort.close(closed());
     return cohort;
   }
 
-  /** A claim of one caller's own, which close() can end. */
+  /** Makes a claim for one caller. close() can end it. */
   #contend(
     resource: string,
     terms: Terms,
@@ -349,7 +363,7 @@ export class Locks implements AsyncDisposable {
       const { waitMs, retry, signal } = terms;
       const over = () => {
         this.#waits.delete(claim);
-        unfollow?.();
+        stopListening?.();
       };
       const granted = (grant: Grant, now: number) => {
         over();
@@ -366,8 +380,12 @@ export class Locks implements AsyncDisposable {
         reject(error);
       };
       const request = { resource, terms, tokens: 1, startedAt, waitMs, retry };
-      const claim = new PendingClaim(this.#context, request, { granted, failed, heard: () => {} });
-      const unfollow = signal && onAbort(signal, () => claim.abort(signal.reason));
+      const claim = new PendingClaim(this.#context, request, {
+        granted,
+        failed,
+        onHolders: () => {},
+      });
+      const stopListening = signal && onAbort(signal, () => claim.abort(signal.reason));
       this.#waits.add(claim);
       claim.start();
     });
@@ -381,7 +399,7 @@ export class Locks implements AsyncDisposable {
     const leases = this.#keeper.grants.flatMap((grant) => grant.lease ?? []);
     await endLeases(leases, runsOf(this), this.#caller.clock);
     await this.#caller.settled();
-    this.#context.pulse?.close();
+    this.#context.heartbeats?.close();
     this.#stopWatching?.();
     await this.#caller.engine.close();
   }
@@ -407,7 +425,7 @@ function outcomeOf(error: unknown, signal: AbortSignal | undefined) {
   return signal?.aborted && error === signal.reason ? "aborted" : "failed";
 }
 
-/** Whoever shuts down ends the waits of others, who did nothing wrong. */
+/** Not a UsageError: the waiting caller did nothing wrong. */
 function closed(): ClosedError {
   return new ClosedError("these locks were closed while this acquire waited");
 }

@@ -8,29 +8,35 @@ import { show, UnsupportedError, UsageError } from "./errors.js";
 export interface AcquireOptions {
   /** How long the grant lives without a renewal. */
   readonly ttlMs?: number;
-  /** How long to wait for the grant. Waiting for ever must be written: `Infinity`. */
+  /** How long to wait for the grant. To wait for ever, write `Infinity`. */
   readonly waitMs?: number;
   /** How long one call to the backend may take. */
   readonly callTimeoutMs?: number;
   /** Whether the keeper renews the lease until it is released. */
   readonly renew?: boolean;
   readonly renewEveryMs?: number;
-  /** The lease is lost after this long, whatever happens: a cap on what the keeper keeps alive. */
+  /** The lease is lost after this long in any case: a limit for what the keeper keeps alive. */
   readonly maxHoldMs?: number;
-  /** Loss is signalled this long before validity ends, so that work can stop in time. */
+  /** A loss is reported this long before validity ends, so that work can stop in time. */
   readonly graceMs?: number;
   readonly mode?: Mode;
-  /** For shared mode: how many holders at once. All claims on one resource need the same. */
+  /**
+   * For shared mode: the most holders at once. All shared claims on one resource need the same
+   * limit.
+   */
   readonly limit?: number;
-  /** After a loss, not after a release, the resource stays closed for so long. */
+  /** After a loss, but not after a release, the resource stays closed for this long. */
   readonly lockDelayMs?: number;
-  /** What others see when they ask who holds it. */
+  /** What others see when they ask who holds the resource. */
   readonly label?: string;
-  /** cohort: waiters of one process may pass a lease among them, within a budget. strict: never. */
+  /**
+   * cohort: waiters of one process may hand a lease over to each other, within a budget. strict:
+   * never.
+   */
   readonly fair?: "cohort" | "strict";
-  /** Inside `run`, join the enclosing lease of the same resource instead of waiting for it. */
+  /** Inside `run`: joins the enclosing lease of the same resource instead of waiting for it. */
   readonly reentrant?: boolean;
-  /** What to do about errors; on engines without a queue also how often to look again. */
+  /** Delays after errors; on engines without a queue also between polls. */
   readonly retry?: RetryStrategy;
   /** Ends the waiting, not the holding. */
   readonly signal?: AbortSignal;
@@ -39,16 +45,16 @@ export interface AcquireOptions {
 export type TryAcquireOptions = Omit<AcquireOptions, "waitMs" | "retry">;
 
 export interface CohortBudget {
-  /** How often one grant may be passed on inside the process, 0 … 1024. */
+  /** How often one grant may be handed over inside the process, 0 … 1024. */
   readonly handOvers?: number;
-  /** For how long one grant may be passed on. */
+  /** For how long one grant may be handed over. */
   readonly ms?: number;
 }
 
 export interface ConnectOptions {
   /** Defaults for every acquire of this connection. */
   readonly defaults?: Omit<AcquireOptions, "signal">;
-  /** By how much clock rates may differ; validity is shortened by this part. */
+  /** How much clock rates may differ; validity is shortened by this fraction. */
   readonly drift?: number;
   readonly cohort?: CohortBudget;
   /** For tests: a clock of your own. */
@@ -71,7 +77,7 @@ export const CONNECT_DEFAULTS = { drift: 0.01, handOvers: 256, handOverMs: 50 } 
 
 const MAX_GRACE_MS = 1_000;
 const MAX_LABEL = 256;
-/** What every way to acquire takes. */
+/** The options of every way to acquire. */
 export const COMMON_OPTIONS = {
   ...({ ttlMs: true, callTimeoutMs: true, label: true, lockDelayMs: true } as const),
   ...({ renew: true, renewEveryMs: true, maxHoldMs: true, graceMs: true } as const),
@@ -84,7 +90,7 @@ const ACQUIRE: Known<AcquireOptions> = { ...DEFAULTS, signal: true };
 const CONNECT: Known<ConnectOptions> = { defaults: true, drift: true, cohort: true, clock: true };
 const COHORT: Known<CohortBudget> = { handOvers: true, ms: true };
 
-/** Every option decided: what the rest of the core works with. */
+/** All options with their values decided: what the rest of the core works with. */
 export interface Terms {
   readonly ttlMs: number;
   readonly waitMs: number;
@@ -142,7 +148,8 @@ export function resolveAcquire(
 ): Terms {
   refuseUnknown(options, ACQUIRE, "acquire");
   const given = withDefaults(options, connection.defaults);
-  // An engine may keep nothing for as long as the default; who asked for no ttl is refused none.
+  // An engine may not support the default ttl. A caller that gave no ttl must not be refused for
+  // it.
   const defaultMs = Math.min(ACQUIRE_DEFAULTS.ttlMs, traits.ttl.maxMs);
   const ttlMs = checkTtl(given.ttlMs ?? defaultMs, engineName, traits);
   const graceMs = atLeast("graceMs", given.graceMs ?? Math.min(ttlMs / 10, MAX_GRACE_MS), 0);
@@ -205,7 +212,7 @@ export function checkTtl(value: number, engineName: string, traits: EngineTraits
   throw wrong("ttlMs", ttlMs, `${minMs} to ${maxMs}, which is what ${engineName} can keep`);
 }
 
-/** An option that is there but undefined means its default, as everywhere in JavaScript. */
+/** An option that is undefined means its default, as everywhere in JavaScript. */
 export function withDefaults(options: AcquireOptions, defaults: AcquireOptions): AcquireOptions {
   const merged: Record<string, unknown> = { ...defaults };
   for (const [name, value] of Object.entries(options)) {

@@ -6,20 +6,22 @@ export interface Host {
   readonly port: number | null;
 }
 
-/** An engine's address, taken apart. `new URL` refuses lists of hosts, so this file does it itself. */
+/** An engine's address, parsed. `new URL` refuses lists of hosts, so this file parses it. */
 export interface EngineUrl {
   readonly scheme: string;
   readonly username: string | null;
   readonly password: string | null;
   readonly hosts: readonly Host[];
-  /** What follows the hosts, percent-decoded; for sqlite: and memory: all there is. */
+  /**
+   * What follows the hosts, percent-decoded; for sqlite: and memory: everything after the scheme.
+   */
   readonly path: string;
   readonly params: ReadonlyMap<string, string>;
 }
 
 const SHAPE = /^([a-z][a-z0-9+.-]*):(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?$/is;
 
-/** hint: what is said after a text that is no URL at all. */
+/** hint: appended to the error for a text that is no URL at all. */
 export function parseEngineUrl(text: string, hint = ""): EngineUrl {
   const parts = SHAPE.exec(text);
   if (!parts) {
@@ -41,20 +43,20 @@ export function parseEngineUrl(text: string, hint = ""): EngineUrl {
 }
 
 /**
- * For messages: the URL without its password. A password with an unencoded "@", "/", "?" or "#" in it
- * is the classic mistake and ends up here, so everything up to the last "@" counts as secret.
+ * The URL without its password, for messages. A password with an unencoded "@", "/", "?" or "#" is
+ * the classic mistake and ends up in a message, so everything up to the last "@" counts as secret.
  */
 export function redact(text: string): string {
   return (
     text
       .replace(/^([^:]*:\/\/[^:/?#]*):.*@/s, "$1:***@")
-      // Where a part of "://" is missing, nobody knows where the password begins. A path has none.
+      // Without "://" the start of the password is unknown. A path contains none.
       .replace(/^(?![^:]*:\/\/|sqlite:)(\w*:?\/+)?.*@/s, "$1***@")
       .replace(/([?&](?:password|secret|token)=)[^&#]*/gi, "$1***")
   );
 }
 
-/** Parameters nobody reads are mistakes: a misspelt one would silently change nothing. */
+/** An unknown parameter is a mistake: a misspelt one would silently change nothing. */
 export function refuseUnknownParams(url: EngineUrl, known: readonly string[]): void {
   for (const name of url.params.keys()) {
     if (known.includes(name)) continue;
@@ -65,7 +67,10 @@ export function refuseUnknownParams(url: EngineUrl, known: readonly string[]): v
   }
 }
 
-/** A parameter that is a number, or undefined without one. What is none is shown as it was typed. */
+/**
+ * A parameter that is a number; undefined if it is missing. Any other value is shown as it was
+ * typed.
+ */
 export function numberParam(url: EngineUrl, name: string): number | undefined {
   const text = url.params.get(name);
   if (text === undefined) return undefined;
@@ -86,7 +91,7 @@ function parseHosts(list: string, text: string): Host[] {
       const wants = isPort
         ? 'a host looks like "127.0.0.1:6379" or "[::1]:6379"'
         : "a port is a number from 1 to 65535";
-      // What was taken for a host may be a password cut in two; only the redacted whole is shown.
+      // What looks like a host may be part of a password, so only the redacted URL is shown.
       throw new UsageError(
         `${wants}, got ${JSON.stringify(redact(text))}; ` +
           'in a password, write "@", "/", "?", "#" and ":" percent-encoded',

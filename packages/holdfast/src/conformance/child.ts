@@ -14,7 +14,7 @@ export interface Job {
   readonly resource: string;
   readonly options: Omit<AcquireOptions, "signal" | "retry">;
   /**
-   * hold: acquire, and stay. wait: stand in line, and stay. watch: acquire, and look at the lease
+   * hold: acquire, and stay. wait: stand in the queue, and stay. watch: acquire, and look at the lease
    * without pause. close: acquire, close, and end by itself. leave: acquire, and simply fall off
    * the end of the program. once: run once for at least ttlMs, and exit without closing anything.
    */

@@ -117,7 +117,7 @@ export class Client {
     return answers.map((answer, i) => expectKind(answer, "renewed", `grant ${i} of a batch`));
   }
 
-  /** Stands in line behind somebody. */
+  /** Stands in the queue behind somebody. */
   async wait(resource: string, wish: Wish = {}): Promise<Claim> {
     const claim = this.claim(resource, wish);
     expectKind(await this.enqueue(claim), "queued", "a waiter behind somebody");
@@ -150,7 +150,7 @@ export class Client {
     }
   }
 
-  /** The waiter must still stand in line. */
+  /** The waiter must still stand in the queue. */
   async stillWaits(claim: Claim, why: string): Promise<void> {
     expectKind(await this.beat(claim), "queued", why);
   }

@@ -162,7 +162,7 @@ const LACKS: Record<Need, (harness: Harness) => string | null> = {
         ? "the engine promises nothing across restarts"
         : null,
   url: (h) => (h.url === undefined ? "no other process can reach this backend" : null),
-  queue: (h) => (h.queue === false ? "the engine keeps no line" : null),
+  queue: (h) => (h.queue === false ? "the engine keeps no queue" : null),
   watch: (h) => (h.watch === false ? "the engine cannot tell of changes" : null),
   shared: (h) => (traitsOf(h).modes.includes("shared") ? null : "the engine has no shared mode"),
   limits: (h) => (traitsOf(h).limits ? null : "the engine has no limits on shared claims"),

@@ -6,7 +6,7 @@ import { checkLaws, findLaw, type Harness } from "./index.js";
 import { altered } from "./wrong-engines/altered.js";
 import { memoryHarness } from "./wrong-engines/memory-harness.js";
 
-/** The same engine for a core that has to look again by itself: no line, and no word of changes. */
+/** The same engine for a core that has to look again by itself: no queue, and no word of changes. */
 function pollOnly(engine: Engine): Engine {
   const { queue: _queue, watch: _watch, ...polled } = altered(engine, {});
   return polled;
@@ -24,7 +24,7 @@ const harness: Harness = {
     ...(polled.excuses ?? []),
     {
       law: "L2.13",
-      why: "where nobody stands in line, a reader cannot see that a writer waits",
+      why: "where nobody stands in the queue, a reader cannot see that a writer waits",
       // The law itself is deterministic here: nothing of the waiting writer is at the backend.
       witness: (it) => findLaw("L2.13").run(it),
     },

@@ -225,14 +225,17 @@ export class Stage {
     assert.fail(`${holders.length} holders and ${waiters.length} waiters were left behind`);
   }
 
-  /** So many wait at the backend; without a line there, time enough to have looked once. */
+  /** So many wait at the backend; without a queue there, time enough to have looked once. */
   async untilWaiters(locks: Locks, resource: string, count: number): Promise<void> {
     if (this.harness.queue === false) return elapse(60);
     const deadline = systemClock.now() + HANG_MS;
     for (;;) {
       const { waiters } = await locks.inspect(resource);
       if (waiters.length === count) return;
-      assert(systemClock.now() < deadline, `${waiters.length} wait in line instead of ${count}`);
+      assert(
+        systemClock.now() < deadline,
+        `${waiters.length} wait in the queue instead of ${count}`,
+      );
       await elapse(5);
     }
   }

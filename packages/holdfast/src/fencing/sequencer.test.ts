@@ -14,7 +14,7 @@ const sequences: fc.Arbitrary<Sequence> = fc.record({
   resource: names,
 });
 
-test("a sequencer comes back as it went, whatever the name", () => {
+test("parseSequencer reverses formatSequencer for every name", () => {
   fc.assert(
     fc.property(sequences, (sequence) => {
       assert.deepEqual(parseSequencer(formatSequencer(sequence)), { ...sequence });
@@ -31,7 +31,7 @@ test("a sequencer is printable ASCII without spaces, so that it fits a header", 
   );
 });
 
-test("two sequences have two sequencers", () => {
+test("different sequences have different sequencers", () => {
   fc.assert(
     fc.property(sequences, sequences, (a, b) => {
       const same = a.mode === b.mode && a.token === b.token && a.resource === b.resource;
@@ -69,7 +69,7 @@ for (const text of [
   });
 }
 
-test("what is no string is refused with UsageError, whatever it is", () => {
+test("a sequencer that is not a string is refused with UsageError", () => {
   const circle: Record<string, unknown> = {};
   circle.self = circle;
   for (const value of [undefined, null, 5, 5n, {}, [], Symbol("s"), circle]) {

@@ -5,7 +5,9 @@ import { show, UsageError } from "../errors.js";
 const SHAPE = /^(exclusive|shared):(0|[1-9][0-9]{0,18}):(.+)$/s;
 const MAX_TOKEN = 2n ** 63n - 1n;
 
-/** "mode:token:percent-encoded-name": what a holder sends along, for the resource to check. */
+/**
+ * "mode:token:percent-encoded-name": what a holder sends with a request, for the resource to check.
+ */
 export function formatSequencer(sequence: Sequence): string {
   return `${sequence.mode}:${sequence.token}:${encodeURIComponent(sequence.resource)}`;
 }
@@ -27,7 +29,7 @@ function decode(encoded: string | undefined): string | null {
   try {
     return decodeURIComponent(encoded);
   } catch {
-    // URIError is all decodeURIComponent throws, and it means that the text is no sequencer.
+    // decodeURIComponent only throws URIError, which means that the text is no sequencer.
     return null;
   }
 }

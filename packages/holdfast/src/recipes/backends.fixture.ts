@@ -6,7 +6,7 @@ import type { Engine } from "../engine.js";
 import { MemoryStore, memoryEngine } from "../engines/memory/index.js";
 import { sqliteEngine } from "../engines/sqlite/index.js";
 
-/** Engines that contend with each other, on each of the backends that need no server. */
+/** Engines that share one backend, for each backend that needs no server. */
 export function backends(): readonly { readonly name: string; open(): Engine }[] {
   const store = new MemoryStore();
   const folder = mkdtempSync(join(tmpdir(), "holdfast-recipes-"));

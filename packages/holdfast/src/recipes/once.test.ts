@@ -11,7 +11,7 @@ import { Locks } from "../locks.js";
 import { ManualClock } from "../testing/index.js";
 import { backends } from "./backends.fixture.js";
 
-/** The same backend for a core that nobody tells of changes. */
+/** The same backend without notifications of changes. */
 function withoutWatch(engine: Engine): Engine {
   return Object.assign(Object.create(engine) as Engine, {
     watch: undefined,
@@ -20,7 +20,7 @@ function withoutWatch(engine: Engine): Engine {
 }
 
 for (const { name, open } of backends()) {
-  test(`${name}: of many that start together one runs, and the others say so`, async () => {
+  test(`${name}: of many calls that start together one runs, and the others return ran: false`, async () => {
     await using ours = new Locks(open());
     await using theirs = new Locks(open());
     let runs = 0;
@@ -44,7 +44,7 @@ for (const { name, open } of backends()) {
     );
   });
 
-  test(`${name}: a run that is done early keeps others out until atLeastMs, also when it closes`, async () => {
+  test(`${name}: a run that ends early keeps others out until atLeastMs, even after close()`, async () => {
     await using theirs = new Locks(open());
     const ours = new Locks(open());
     const started = performance.now();
@@ -57,7 +57,7 @@ for (const { name, open } of backends()) {
   });
 }
 
-test("who does not run is told who does", async () => {
+test("a call that does not run returns the holder", async () => {
   const { locks, other } = stage();
   const done = gate();
   const options = { atMostMs: 1_000, label: "host 1" };
@@ -72,7 +72,7 @@ test("who does not run is told who does", async () => {
   assert.equal((await running).ran, true);
 });
 
-test("without atLeastMs the next one may run at once, also after a failure", async () => {
+test("without atLeastMs the next call may run at once, even after a failure", async () => {
   await using locks = new Locks(memoryEngine());
   const options = { atMostMs: 1_000 };
   await assert.rejects(
@@ -82,7 +82,7 @@ test("without atLeastMs the next one may run at once, also after a failure", asy
   assert.deepEqual(await locks.once("a", options, () => 2), { ran: true, value: 2 });
 });
 
-test("a run that fails early keeps others out as well", async () => {
+test("a run that fails early also keeps others out until atLeastMs", async () => {
   await using locks = new Locks(memoryEngine());
   const options = { atMostMs: 60_000, atLeastMs: 30_000 };
   await assert.rejects(
@@ -106,7 +106,7 @@ test("a run that takes longer than atMostMs loses its lease and rejects", async 
 
 const NIGHTLY = { atMostMs: 60_000, atLeastMs: 100 };
 
-test("a run that is done just before atLeastMs is not lost over a slow last renewal", async () => {
+test("a run that ends just before atLeastMs is not lost by a slow last renewal", async () => {
   const { clock, engine, locks, other } = stage();
   const { opened, open } = gate();
   engine.inject("renew", { kind: "hold-reply", until: opened });
@@ -120,7 +120,7 @@ test("a run that is done just before atLeastMs is not lost over a slow last rene
   assert.equal((await other.once("n", NIGHTLY, () => 1)).ran, true, "its time is over");
 });
 
-test("a last renewal whose answer was lost is no loss, though its repeat comes after the end", async () => {
+test("a last renewal whose answer was lost is no loss, although its repeat comes after the end", async () => {
   const { clock, engine, locks, other } = stage();
   const { opened, open } = gate();
   engine.inject("renew", { kind: "lose-reply" });
@@ -135,7 +135,7 @@ test("a last renewal whose answer was lost is no loss, though its repeat comes a
   assert.ok(successor.held);
 });
 
-test("a run whose lease was ended by force rejects, also where only its last renewal learns of it", async () => {
+test("a run whose lease was revoked by force rejects, even if only its last renewal notices", async () => {
   const { clock, engine, locks, other } = stage();
   const run = async ({ token }: Lease) => {
     await other.revoke("n", { token, force: true });
@@ -145,7 +145,7 @@ test("a run whose lease was ended by force rejects, also where only its last ren
   await assert.rejects(locks.once("n", NIGHTLY, run), LeaseLostError);
 });
 
-test("a run that was revoked unseen keeps nobody out once it is done", async () => {
+test("a run that was revoked unnoticed keeps nobody out after its end", async () => {
   const { clock, engine, other, held } = stage();
   const unwatched = new Locks(withoutWatch(engine), { clock });
   await unwatched.once("n", NIGHTLY, async ({ token }) => {
@@ -170,7 +170,7 @@ test("close() waits for the last renewal of a run", async () => {
   assert.equal((await other.once("n", NIGHTLY, () => 1)).ran, true);
 });
 
-/** Gives the first grants as a session does that was not confirmed for so long. */
+/** Returns the first grants like a session that was not confirmed for this long. */
 function withOldGrants(engine: Engine, oldMs: number, count: number): Engine {
   let given = 0;
   return Object.assign(Object.create(engine) as Engine, {
@@ -185,7 +185,7 @@ function withOldGrants(engine: Engine, oldMs: number, count: number): Engine {
 
 const DAILY = { atMostMs: 1_000, atLeastMs: 1_000 };
 
-test("a run does not begin under a grant that would end before atLeastMs, should its process die", async () => {
+test("a run does not begin under a grant that would end before atLeastMs", async () => {
   const { clock, engine, held } = stage();
   const once = new Locks(withOldGrants(engine, 600, 1), { clock });
   const run = (lease: Lease) => lease.remainingMs();
@@ -197,7 +197,7 @@ test("a run does not begin under a grant that would end before atLeastMs, should
   assert.equal(held("m"), 0, "it was given back");
 });
 
-test("a process that dies in its run has kept others out for atLeastMs, if that is atMostMs too", async () => {
+test("a process that dies during its run keeps others out for atLeastMs, even if atMostMs is the same", async () => {
   const { clock, engine, other } = stage();
   const dying = new Locks(withOldGrants(engine, 300, 1), { clock });
   const lost = assert.rejects(
@@ -213,7 +213,7 @@ test("a process that dies in its run has kept others out for atLeastMs, if that 
   await lost;
 });
 
-test("options are looked at before anything is asked", async () => {
+test("once checks its options before any call", async () => {
   await using locks = new Locks(memoryEngine());
   const fn = () => 1;
   await assert.rejects(locks.once("d", { atMostMs: 0 }, fn), UsageError);
@@ -221,7 +221,7 @@ test("options are looked at before anything is asked", async () => {
   await assert.rejects(locks.once("d", { atMostMs: 1_000 }, undefined as never), UsageError);
 });
 
-test("arguments of once in another order, or more of them, are refused with the order", async () => {
+test("once refuses arguments in a wrong order or number, and names the right order", async () => {
   const { engine, locks } = stage();
   const once = locks.once.bind(locks) as (...args: unknown[]) => Promise<unknown>;
   const fn = () => 1;

@@ -7,9 +7,12 @@ import { AcquireTimeoutError, EngineError, UnsupportedError, UsageError } from "
 import { type AcquireOptions, whole } from "../options.js";
 
 export interface OnceOptions {
-  /** A run that takes longer is over for everybody: the next one may begin, and its lease is lost. */
+  /** The longest time of a run. After it, the lease is lost and another run may begin. */
   readonly atMostMs: number;
-  /** A run that is done earlier keeps others out until then, so that clocks that differ make no second one. */
+  /**
+   * A run that ends earlier keeps others out until this time, so that differing clocks cause no
+   * second run.
+   */
   readonly atLeastMs?: number;
   readonly label?: string;
   readonly callTimeoutMs?: number;
@@ -18,10 +21,10 @@ export interface OnceOptions {
 
 export type OnceResult<T> =
   | { readonly ran: true; readonly value: T }
-  /** Somebody else runs, or has just run: who, as far as the engine tells. */
+  /** Somebody else runs, or has just run. holders: who, as far as the engine tells. */
   | { readonly ran: false; readonly holders: readonly HolderView[] };
 
-/** A grant may be older than its answer: where leases are shared, by a third of its life. */
+/** A grant may be older than its answer: with shared backend leases, by a third of its life. */
 const SPARE = 1 / 2;
 const MOST_TRIES = 3;
 
@@ -34,7 +37,7 @@ interface Acquirer {
   acquire(resource: string, options: AcquireOptions): Promise<Lease>;
 }
 
-/** Runs fn unless somebody else does at this moment, or did less than atLeastMs ago. */
+/** Runs fn unless somebody else runs it now, or began less than atLeastMs ago. */
 export async function once<T>(
   locks: Acquirer,
   clock: Clock,
@@ -99,9 +102,10 @@ function onceArguments<T>(rest: readonly unknown[]): [OnceOptions, RunFunction<T
 }
 
 /**
- * Whatever becomes of the run, others are kept out for atLeastMs from its beginning: its process may die in
- * it. (SQLite proves such a death, and lets the next one in.) A grant that has less to live than that, by a session or a lease that was not confirmed for long, is
- * given back; the next one is fresher.
+ * Keeps others out for atLeastMs from the start of the run in any case, even if its process dies.
+ * (SQLite proves such a death, and lets the next one in.) A grant may have less than that to live,
+ * if its session or shared lease was not confirmed for long. Such a grant is released; the next one
+ * is fresher.
  */
 async function takeFor(
   atLeastMs: number,

@@ -2,16 +2,16 @@ import { type Known, refuseUnknown } from "../core/input/known-options.js";
 import { UsageError } from "../errors.js";
 import { type AcquireOptions, COMMON_OPTIONS, withDefaults } from "../options.js";
 
-/** What a recipe decides by itself is not the caller's to say. */
+/** Without the options that a recipe decides itself. */
 export type RecipeOptions = Omit<AcquireOptions, "mode" | "limit">;
 export type RecipeTryOptions = Omit<RecipeOptions, "waitMs" | "retry">;
-/** For every acquire of one recipe; the connection's defaults lie below. */
+/** Defaults for every acquire of one recipe; they override the connection's defaults. */
 export type RecipeDefaults = Omit<RecipeOptions, "signal">;
 
 export const DEFAULTS: Known<RecipeDefaults> = { ...COMMON_OPTIONS, waitMs: true, retry: true };
 const OPTIONS: Known<RecipeOptions> = { ...DEFAULTS, signal: true };
 
-/** When the recipe is made: wrong defaults are a mistake of whoever wrote them. */
+/** Called when the recipe is made, so that wrong defaults fail there. */
 export function checkDefaults<Options extends RecipeDefaults>(
   defaults: Options,
   known: Known<Options>,
@@ -21,7 +21,7 @@ export function checkDefaults<Options extends RecipeDefaults>(
   refuseUnknown(defaults, known, recipe);
 }
 
-/** One acquire's options over the recipe's defaults. */
+/** Merges one acquire's options with the recipe's defaults. */
 export function merge(
   options: RecipeOptions,
   defaults: RecipeDefaults,
@@ -40,8 +40,8 @@ function refuseDecided(options: object, recipe: string): void {
   }
 }
 
-/** Who does not wait has no use for the defaults of those who do. */
-export function withoutPatience(defaults: RecipeDefaults): RecipeDefaults {
+/** The defaults without waitMs and retry, for tryAcquire, which does not wait. */
+export function withoutWaiting(defaults: RecipeDefaults): RecipeDefaults {
   const { waitMs: _, retry: __, ...rest } = defaults;
   return rest;
 }

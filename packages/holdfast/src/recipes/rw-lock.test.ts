@@ -8,7 +8,7 @@ import { flakyEngine } from "../testing/index.js";
 import { backends } from "./backends.fixture.js";
 
 for (const { name, open } of backends()) {
-  test(`${name}: readers hold it together, a writer alone, across connections`, async () => {
+  test(`${name}: readers hold the lock together, a writer alone, across connections`, async () => {
     await using ours = new Locks(open());
     await using theirs = new Locks(open());
     const [mine, yours] = [ours.rwLock("catalogue"), theirs.rwLock("catalogue")];
@@ -50,7 +50,7 @@ for (const { name, open } of backends()) {
   });
 }
 
-test("the recipe's defaults lie between the call's options and the connection's", async () => {
+test("a recipe's defaults override the connection's, and a call's options override both", async () => {
   const engine = flakyEngine(memoryEngine());
   await using locks = new Locks(engine, { defaults: { label: "connection", ttlMs: 5_000 } });
   const catalogue = locks.rwLock("a", { label: "recipe", waitMs: 10 });

@@ -8,20 +8,23 @@ import {
   type RecipeDefaults,
   type RecipeOptions,
   type RecipeTryOptions,
-  withoutPatience,
+  withoutWaiting,
 } from "./options.js";
 
-/** Readers hold it together, a writer alone. All stand in one line, so neither kind starves. */
+/**
+ * Readers hold the lock together, a writer holds it alone. All wait in one queue, so neither kind
+ * starves.
+ */
 export interface RwLock {
   read(options?: RecipeOptions): Promise<Lease>;
   write(options?: RecipeOptions): Promise<Lease>;
-  /** Null where a writer holds it or anybody waits. */
+  /** Null when a writer holds it or anybody waits. */
   tryRead(options?: RecipeTryOptions): Promise<Lease | null>;
-  /** Null where anybody holds it or waits. */
+  /** Null when anybody holds it or waits. */
   tryWrite(options?: RecipeTryOptions): Promise<Lease | null>;
 }
 
-/** What a read-write lock is made of. */
+/** The part of Locks that a read-write lock uses. */
 interface Acquirer {
   acquire(resource: string, options: AcquireOptions): Promise<Lease>;
   tryAcquire(resource: string, options: TryAcquireOptions): Promise<Lease | null>;
@@ -33,12 +36,13 @@ const WRITE = { mode: "exclusive" } as const;
 export function rwLock(locks: Acquirer, name: string, defaults: RecipeDefaults = {}): RwLock {
   checkResource(name);
   checkDefaults(defaults, DEFAULTS, "rwLock");
-  const hasty = withoutPatience(defaults);
+  const tryDefaults = withoutWaiting(defaults);
   return {
     read: async (options = {}) => locks.acquire(name, merge(options, defaults, READ, "rwLock")),
     write: async (options = {}) => locks.acquire(name, merge(options, defaults, WRITE, "rwLock")),
-    tryRead: async (options = {}) => locks.tryAcquire(name, merge(options, hasty, READ, "rwLock")),
+    tryRead: async (options = {}) =>
+      locks.tryAcquire(name, merge(options, tryDefaults, READ, "rwLock")),
     tryWrite: async (options = {}) =>
-      locks.tryAcquire(name, merge(options, hasty, WRITE, "rwLock")),
+      locks.tryAcquire(name, merge(options, tryDefaults, WRITE, "rwLock")),
   };
 }

@@ -8,7 +8,7 @@ import { flakyEngine, ManualClock } from "../testing/index.js";
 import { backends } from "./backends.fixture.js";
 
 for (const { name, open } of backends()) {
-  test(`${name}: as many hold it at once as there are permits, across connections`, async () => {
+  test(`${name}: at most as many hold it as there are permits, across connections`, async () => {
     await using ours = new Locks(open());
     await using theirs = new Locks(open());
     const gpus = [ours, theirs].map((locks) => locks.semaphore("gpu", { permits: 3 }));
@@ -27,7 +27,7 @@ for (const { name, open } of backends()) {
     assert.deepEqual([most, done], [3, 12]);
   });
 
-  test(`${name}: tryAcquire gives null when no permit is left, and another number is refused`, async () => {
+  test(`${name}: tryAcquire returns null when no permit is left, and another number of permits is refused`, async () => {
     await using ours = new Locks(open());
     await using theirs = new Locks(open());
     const two = ours.semaphore("desk", { permits: 2 });
@@ -43,7 +43,7 @@ for (const { name, open } of backends()) {
   });
 }
 
-test("run gives fn's value, takes options, and rejects when the permit was lost", async () => {
+test("run returns fn's value, takes options, and rejects when the permit was lost", async () => {
   const clock = new ManualClock();
   const locks = new Locks(memoryEngine(), { clock });
   const gpu = locks.semaphore("gpu", { permits: 2, ttlMs: 3_000 });
@@ -57,7 +57,7 @@ test("run gives fn's value, takes options, and rejects when the permit was lost"
   await locks.close();
 });
 
-test("arguments of run in another order, or more of them, are refused with the order", async () => {
+test("run refuses arguments in a wrong order or number, and names the right order", async () => {
   await using locks = new Locks(memoryEngine());
   const gpu = locks.semaphore("gpu", { permits: 2 });
   const run = gpu.run as (...args: unknown[]) => Promise<unknown>;
@@ -72,7 +72,7 @@ test("arguments of run in another order, or more of them, are refused with the o
   }
 });
 
-test("permits, mode and limit are looked at before anything is sent", async () => {
+test("semaphore checks permits, mode and limit before anything is sent", async () => {
   const engine = flakyEngine(memoryEngine());
   await using locks = new Locks(engine);
   for (const permits of [0, 1.5, -1, Infinity, "2", undefined] as number[]) {

@@ -11,25 +11,25 @@ import {
   type RecipeDefaults,
   type RecipeOptions,
   type RecipeTryOptions,
-  withoutPatience,
+  withoutWaiting,
 } from "./options.js";
 
 export interface SemaphoreOptions extends RecipeDefaults {
-  /** How many hold it at once. Whoever uses the resource must say the same number. */
+  /** The most holders at once. Every user of the resource must give the same number. */
   readonly permits: number;
 }
 
-/** As many hold it at once as there are permits; the others stand in line. */
+/** At most `permits` holders at once; the others wait in the queue. */
 export interface Semaphore {
   acquire(options?: RecipeOptions): Promise<Lease>;
-  /** Null where no permit is left, or anybody waits. */
+  /** Null when no permit is left, or anybody waits. */
   tryAcquire(options?: RecipeTryOptions): Promise<Lease | null>;
-  /** Runs fn under a permit and gives fn's value; else as `locks.run`. */
+  /** Runs fn under a permit and returns fn's value; otherwise like `locks.run`. */
   run<T>(fn: RunFunction<T>): Promise<T>;
   run<T>(options: RecipeOptions, fn: RunFunction<T>): Promise<T>;
 }
 
-/** What a semaphore is made of. */
+/** The part of Locks that a semaphore uses. */
 interface Acquirer {
   acquire(resource: string, options: AcquireOptions): Promise<Lease>;
   tryAcquire(resource: string, options: TryAcquireOptions): Promise<Lease | null>;
@@ -41,7 +41,7 @@ const OPTIONS: Known<SemaphoreOptions> = { permits: true, ...DEFAULTS };
 export function semaphore(locks: Acquirer, name: string, options: SemaphoreOptions): Semaphore {
   checkResource(name);
   const { permits, ...defaults } = options ?? {};
-  // What acquire calls it, and other libraries.
+  // acquire, and other libraries, call it limit.
   if (permits === undefined && "limit" in defaults) {
     throw new UsageError(
       'semaphore has no option "limit"; how many hold it at once is "permits" here',
@@ -49,12 +49,12 @@ export function semaphore(locks: Acquirer, name: string, options: SemaphoreOptio
   }
   const decided = { mode: "shared", limit: whole("permits", permits, 1) } as const;
   checkDefaults(options, OPTIONS, "semaphore");
-  const hasty = withoutPatience(defaults);
+  const tryDefaults = withoutWaiting(defaults);
   const terms = (given: RecipeOptions = {}) => merge(given, defaults, decided, "semaphore");
   return {
     acquire: async (given) => locks.acquire(name, terms(given)),
     tryAcquire: async (given = {}) =>
-      locks.tryAcquire(name, merge(given, hasty, decided, "semaphore")),
+      locks.tryAcquire(name, merge(given, tryDefaults, decided, "semaphore")),
     run: async <T>(...args: readonly unknown[]) => {
       const [given, fn] = runArguments<RecipeOptions, T>(args, null);
       return locks.run(name, terms(given), fn);

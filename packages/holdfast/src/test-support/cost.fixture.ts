@@ -24,7 +24,7 @@ interface Operation {
 
 const AMONG_WAITERS: readonly Operation[] = [
   {
-    title: "standing in line and leaving it costs the same behind many as behind few",
+    title: "standing in the queue and leaving it costs the same behind many as behind few",
     crowd: withWaiters,
     run: async (engine, [one]) => {
       const claim = sharedClaim(one!.resource);

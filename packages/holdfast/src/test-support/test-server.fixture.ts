@@ -89,7 +89,7 @@ export function describeWithServer<S extends { stop(): unknown }, T extends Asyn
     }));
 }
 
-/** Waits until so many stand in line at the server. */
+/** Waits until so many stand in the queue at the server. */
 export async function untilWaiters(locks: Locks, resource: string, count: number): Promise<void> {
   await until(`${count} wait for ${resource}`, async () => {
     const { waiters } = await locks.inspect(resource);

@@ -117,12 +117,12 @@ test("the brand does not show in inspect, keys or JSON", () => {
   );
 });
 
-test("a timeout names who holds, or says that others are in line", () => {
+test("a timeout names who holds, or says that others are in the queue", () => {
   const holder = { mode: "exclusive", token: 7n, label: "them", remainingMs: 5, revoked: false };
   const error = new AcquireTimeoutError("r", 12.6, [holder as never]);
   assert.match(error.message, /"r".*13 ms.*them \(token 7\)/);
   assert.equal(error.resource, "r");
-  assert.match(new AcquireTimeoutError("r", 1, []).message, /others in line/);
+  assert.match(new AcquireTimeoutError("r", 1, []).message, /others in the queue/);
 });
 
 test("other people's text reaches a message without what a terminal would act upon", () => {

@@ -14,7 +14,7 @@ async function holders(engine: FlakyEngine): Promise<number> {
   return (await engine.inspect("door", call())).holders.length;
 }
 
-test("without a fault a flaky engine is the engine it wraps", async () => {
+test("without a fault a flaky engine behaves like the engine it wraps", async () => {
   const inner = memoryEngine();
   const flaky = flakyEngine(inner);
   assert.deepEqual([flaky.name, flaky.traits], [inner.name, inner.traits]);
@@ -33,7 +33,7 @@ test("a call that fails has no effect and says so", async () => {
   assert.equal((await flaky.tryAcquire(claim(), call())).kind, "granted", "it behaves again");
 });
 
-test("a lost reply has its effect, and the caller does not know", async () => {
+test("a call whose reply is lost has its effect, and fails with effect unknown", async () => {
   const flaky = flakyEngine(memoryEngine());
   flaky.inject("tryAcquire", { kind: "lose-reply" });
   await assert.rejects(flaky.tryAcquire(claim(), call()), { code: "ENGINE", effect: "unknown" });
@@ -54,7 +54,7 @@ test("a call that hangs never settles, carried out or not", async () => {
   }
 });
 
-test("a request that is held up arrives late, a reply that is held up is read late", async () => {
+test("a delayed request arrives late, a delayed reply is read late", async () => {
   for (const kind of ["hold-request", "hold-reply"] as const) {
     const flaky = flakyEngine(memoryEngine());
     let open = () => {};
@@ -112,7 +112,7 @@ test("pushes can be dropped, delayed and delivered", async () => {
   assert.equal(pushed.length, 2);
 });
 
-test("a cut fails everything until it heals", async () => {
+test("a cut connection fails every call until it is restored", async () => {
   const flaky = flakyEngine(memoryEngine());
   const heal = flaky.cut("unknown");
   await assert.rejects(flaky.inspect("door", call()), EngineError);

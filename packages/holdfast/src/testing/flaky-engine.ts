@@ -15,28 +15,30 @@ export type Verb =
 
 /** What happens to one call. */
 export type Fault =
-  /** It never reaches the backend, and the engine knows: EngineError, effect none. */
+  /** The call never reaches the backend, and the engine knows: EngineError, effect none. */
   | { readonly kind: "fail"; readonly error?: Error }
-  /** It is carried out and the answer is lost: EngineError, effect unknown. */
+  /** The call is carried out and its answer is lost: EngineError, effect unknown. */
   | { readonly kind: "lose-reply"; readonly error?: Error }
-  /** It never settles; carriedOut says whether the backend saw it. */
+  /** The call never settles; carriedOut says whether the backend saw it. */
   | { readonly kind: "hang"; readonly carriedOut: boolean }
-  /** It reaches the backend only after `until`: a packet that was held up. */
+  /** The call reaches the backend only after `until`: a delayed packet. */
   | { readonly kind: "hold-request"; readonly until: Promise<unknown> }
-  /** It is carried out at once, and answered after `until`. */
+  /** The call is carried out at once, and answered after `until`. */
   | { readonly kind: "hold-reply"; readonly until: Promise<unknown> }
-  /** It is answered as usual, and carried out once more after `until`: a helper that resends. */
+  /**
+   * The call is answered as usual, and carried out once more after `until`: a client that resends.
+   */
   | { readonly kind: "replay"; readonly until: Promise<unknown> };
 
-/** An engine that behaves until a test tells it not to. */
+/** An engine that works normally until a test injects faults. */
 export interface FlakyEngine extends Engine {
-  /** The next calls of this verb meet the fault, one after the other; then it behaves again. */
+  /** The next calls of this verb meet the fault, one after the other; later calls work normally. */
   inject(verb: Verb, fault: Fault, times?: number): void;
   /** Every call fails until the returned function is called: a connection that is cut. */
   cut(effect?: "none" | "unknown"): () => void;
-  /** drop: no push arrives. A promise: pushes arrive after it, late. deliver: as usual. */
+  /** drop: no push arrives. A promise: pushes arrive after it resolves. deliver: as usual. */
   pushes(how: "deliver" | "drop" | Promise<unknown>): void;
-  /** How many calls of the verb were made so far, failed ones included. */
+  /** How many calls of the verb were made so far, including failed ones. */
   calls(verb: Verb): number;
 }
 
@@ -131,7 +133,7 @@ class Flaky implements FlakyEngine {
         return answer;
       }
       case "replay":
-        // Whatever the second one is answered, nobody is there to read it.
+        // Nobody reads the answer to the second call.
         void fault.until.then(carryOut).catch(() => {});
         return carryOut();
     }

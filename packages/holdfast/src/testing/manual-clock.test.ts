@@ -34,7 +34,7 @@ test("due timers run in order, each at its own instant", async () => {
   assert.equal(clock.now(), 100);
 });
 
-test("what a timer sets in motion settles before the next one runs", async () => {
+test("what a timer starts settles before the next one runs", async () => {
   const clock = new ManualClock(0);
   const seen: string[] = [];
   const chain = async () => {
@@ -66,13 +66,13 @@ test("a pause lets time pass without running anything", async () => {
   const locks = new Locks(memoryEngine(), { clock });
   const lease = await locks.acquire("door", { ttlMs: 10_000 });
   clock.pause(20_000);
-  // No timer ran and no renewal was sent: the clocks alone must tell.
+  // No timer ran and no renewal was sent: only the clock shows the loss.
   assert.equal(lease.held, false);
   assert.throws(() => lease.assertHeld(), LeaseLostError);
   await locks.close();
 });
 
-test("a lease is kept alive over hours that take no time", async () => {
+test("a lease stays alive over hours of simulated time", async () => {
   const clock = new ManualClock();
   const locks = new Locks(memoryEngine(), { clock });
   const lease = await locks.acquire("door", { ttlMs: 60_000 });

@@ -7,8 +7,8 @@ interface Pending {
   readonly keepAlive: boolean;
 }
 
-// Promises chained a few deep settle within one turn of the event loop; several turns leave room
-// for code that itself waits for a turn.
+// A short chain of promises settles within one turn of the event loop; several turns leave room for
+// code that itself waits for a turn.
 const TURNS = 3;
 
 /** A clock that stands still until it is told to move. Hand it to `connect` as `clock`. */
@@ -38,14 +38,15 @@ export class ManualClock implements Clock {
     return this.#pending.size;
   }
 
-  /** Those of them that would keep a process alive. */
+  /** How many of these timers would keep a process alive. */
   get keepingAlive(): number {
     return [...this.#pending].filter((entry) => entry.keepAlive).length;
   }
 
   /**
-   * Lets time pass. Due timers run one by one, each at its own instant, and what they set in motion
-   * settles before the next one; timers that they arm run too, if they fall into the same span.
+   * Lets time pass. Due timers run one by one, each at its own instant. What a timer starts settles
+   * before the next one runs. Timers that are set on the way run too, if they are due within the
+   * same span.
    */
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms;
@@ -61,8 +62,8 @@ export class ManualClock implements Clock {
   }
 
   /**
-   * Time passes and nothing runs: a blocked event loop, a stopped process. The timers that fell due
-   * run with the next advance.
+   * Time passes and nothing runs, as in a blocked event loop or a stopped process. Timers that
+   * became due run with the next advance.
    */
   pause(ms: number): void {
     this.#now += ms;

@@ -59,20 +59,25 @@ export const abort: LawGroup = {
       },
     ),
 
-    law("L10.2", "an abort in line leaves no waiter, no timer and no listener", [], async (s) => {
-      for (const fair of FAIRNESS) {
-        const locks = await s.locks();
-        const play = await waiting(s, locks, { fair });
-        await s.untilWaiters(locks, play.resource, 1);
-        // Neither an Error nor truthy: whatever the caller chose is what the caller gets.
-        play.controller.abort(0);
-        await endsWith(play.work, 0);
-        noListeners(play.signal);
-        await play.holder.giveBack(play.held.claim);
-        await s.untilEmpty(play.holder, play.resource);
-        await leavesNoMoreThan(play.before);
-      }
-    }),
+    law(
+      "L10.2",
+      "an abort in the queue leaves no waiter, no timer and no listener",
+      [],
+      async (s) => {
+        for (const fair of FAIRNESS) {
+          const locks = await s.locks();
+          const play = await waiting(s, locks, { fair });
+          await s.untilWaiters(locks, play.resource, 1);
+          // Neither an Error nor truthy: whatever the caller chose is what the caller gets.
+          play.controller.abort(0);
+          await endsWith(play.work, 0);
+          noListeners(play.signal);
+          await play.holder.giveBack(play.held.claim);
+          await s.untilEmpty(play.holder, play.resource);
+          await leavesNoMoreThan(play.before);
+        }
+      },
+    ),
 
     law("L10.3", "an abort while the answer is under way leaves no grant", [], async (s) => {
       for (const fair of FAIRNESS) {

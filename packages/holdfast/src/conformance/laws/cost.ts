@@ -121,7 +121,7 @@ export function costBeside(many: number): readonly Law[] {
   return [
     law(
       "L23.1",
-      "a claim in line, its heartbeat and its release cost as much behind many as behind few",
+      "a claim in the queue, its heartbeat and its release cost as much behind many as behind few",
       ["queue", "serverTime"],
       (s) => compare(s, many, waiters({}, 1), standInLine({})),
       LONG_MS,
@@ -129,7 +129,7 @@ export function costBeside(many: number): readonly Law[] {
 
     law(
       "L23.2",
-      "a claim in line at a semaphore costs as much behind many as behind few",
+      "a claim in the queue at a semaphore costs as much behind many as behind few",
       ["queue", "limits", "serverTime"],
       (s) => compare(s, many, waiters(LIMITED, LIMIT), standInLine(LIMITED)),
       LONG_MS,

@@ -48,7 +48,7 @@ export const exclusion: LawGroup = {
 
     law(
       "L1.5",
-      "an exclusive grant makes every later claim stand in line",
+      "an exclusive grant makes every later claim stand in the queue",
       ["queue"],
       async (s) => {
         const [a, b, c] = await s.clients(3);

@@ -99,7 +99,7 @@ export const expiry: LawGroup = {
       const second = await c!.wait(resource);
       await s.expire(resource, s.lifeMs, a!);
       // The second asks first: that must not make it the first.
-      await c!.stillWaits(second, "the second in line, though it asked first");
+      await c!.stillWaits(second, "the second in the queue, though it asked first");
       await b!.turn(first);
     }),
 

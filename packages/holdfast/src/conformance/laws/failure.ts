@@ -213,7 +213,7 @@ export const failure: LawGroup = {
               const startedAt = systemClock.now();
               const work = locks.acquire(resource, { mode, fair, waitMs, callTimeoutMs });
               const asked = outcome(work, callTimeoutMs);
-              // By then it stands in line, or waits to look again.
+              // By then it stands in the queue, or waits to look again.
               if (taken) await elapse(100);
               if (taken) await hold();
               const answer = await asked;

@@ -79,7 +79,7 @@ export const late: LawGroup = {
         await deliver();
         // Some engines make the waiter and take it away again. Who stays is silent, and would stay for 10 s.
         for (let tries = 0; (await b.inspect(resource)).waiters.length > 0; tries++) {
-          assert(tries < 30, "somebody who was given up stands in line");
+          assert(tries < 30, "somebody who was given up stands in the queue");
           await elapse(100);
         }
         await b.giveBack(held.claim);

@@ -120,7 +120,7 @@ export const lockDelay: LawGroup = {
         await b!.stillWaits(late, "one that came within the lock-delay");
         await s.pass(resource, s.delayMs);
         await b!.turn(waiter);
-        await b!.stillWaits(late, "the second in line");
+        await b!.stillWaits(late, "the second in the queue");
       },
     ),
 
@@ -233,7 +233,7 @@ export const lockDelay: LawGroup = {
         const stale = await a!.take(resource, late);
         const other = await b!.take(resource, wish);
         await s.expire(resource, s.lifeMs, a!);
-        // It may come to stand in line here, and be let in by the release. Its own session may be over.
+        // It may come to stand in the queue here, and be let in by the release. Its own session may be over.
         await a!.enqueue(stale.claim).catch(() => {});
         await b!.giveBack(other.claim);
       },

@@ -9,7 +9,7 @@ export const order: LawGroup = {
   name: "queue order",
   text:
     "Waiters of all modes stand in one line, first come, first served, and token order is grant " +
-    "order. Whoever leaves the line lets in those it kept out.",
+    "order. Whoever leaves the queue lets in those it kept out.",
   laws: [
     law("L13.1", "waiters are granted in the order in which they came", ["queue"], async (s) => {
       const clients = await s.clients(3);
@@ -28,7 +28,7 @@ export const order: LawGroup = {
       await clients[0]!.giveBack(held.claim);
       const tokens = [held.token];
       for (const [i, { client, claim }] of line.entries()) {
-        // Everybody behind asks first, from the end of the line or towards it: asking moves nobody.
+        // Everybody behind asks first, from the end of the queue or towards it: asking moves nobody.
         const behind = line.slice(i + 1);
         for (const later of i % 2 ? behind.reverse() : behind) {
           await later.client.stillWaits(later.claim, "a waiter before its turn");
@@ -111,7 +111,7 @@ export const order: LawGroup = {
       const line = [];
       for (let i = 0; i < 4; i++) line.push(await b!.wait(resource));
       const [first, second, third, last] = line;
-      expectKind(await b!.withdraw(second!), "withdrawn", "the second in line");
+      expectKind(await b!.withdraw(second!), "withdrawn", "the second in the queue");
       expectKind(await b!.withdraw(second!), "withdrawn", "its repetition");
       await a!.giveBack(held.claim);
       for (const claim of [first!, third!, last!]) {

@@ -38,7 +38,7 @@ export const release: LawGroup = {
       await a.take(claim.resource);
     }),
 
-    law("L8.4", "the release of a waiter takes it out of the line", ["queue"], async (s) => {
+    law("L8.4", "the release of a waiter takes it out of the queue", ["queue"], async (s) => {
       const [a, b, c] = await s.clients(3);
       const resource = s.resource();
       const held = await a!.take(resource);

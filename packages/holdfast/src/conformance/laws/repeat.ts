@@ -62,16 +62,24 @@ export const repeat: LawGroup = {
       assert((await b!.take(resource)).token >= granted.token + BigInt(granted.tokens));
     }),
 
-    law("L7.5", "an enqueue repeated in line keeps its one place", ["queue"], async (s) => {
+    law("L7.5", "an enqueue repeated in the queue keeps its one place", ["queue"], async (s) => {
       const [a, b, c] = await s.clients(3);
       const resource = s.resource();
       const held = await a!.take(resource);
       const first = await b!.wait(resource, { label: "first" });
       const second = await c!.wait(resource, { label: "second" });
       for (let i = 0; i < 2; i++) {
-        const again = expectKind(await b!.enqueue(first), "queued", "the same grantId in line");
+        const again = expectKind(
+          await b!.enqueue(first),
+          "queued",
+          "the same grantId in the queue",
+        );
         assert.equal(again.position, 0, "the head stays the head");
-        const behind = expectKind(await c!.enqueue(second), "queued", "the same grantId in line");
+        const behind = expectKind(
+          await c!.enqueue(second),
+          "queued",
+          "the same grantId in the queue",
+        );
         assert.equal(behind.position, 1);
       }
       const labels = (await a!.inspect(resource)).waiters.map((waiter) => waiter.label);
@@ -98,7 +106,7 @@ export const repeat: LawGroup = {
         assert.equal(expectKind(answer, "granted", "the same grantId").token, token);
       }
       await b!.holdersAre(resource, token);
-      await c!.stillWaits(behind, "the next in line");
+      await c!.stillWaits(behind, "the next in the queue");
       assert.equal((await c!.inspect(resource)).waiters.length, 1);
     }),
 
@@ -132,11 +140,11 @@ export const repeat: LawGroup = {
         const held = await a!.take(resource);
         const first = await b!.wait(resource);
         const second = await c!.wait(resource);
-        expectKind(await c!.try(second), "busy", "the second in line, asking out of turn");
+        expectKind(await c!.try(second), "busy", "the second in the queue, asking out of turn");
         assert.equal((await a!.inspect(resource)).waiters.length, 2);
         await a!.giveBack(held.claim);
         await b!.turn(first);
-        await c!.stillWaits(second, "the second in line");
+        await c!.stillWaits(second, "the second in the queue");
       },
     ),
 
@@ -201,9 +209,13 @@ export const repeat: LawGroup = {
         const second = await c!.wait(resource, { label: "second" });
         for (let i = 0; i < 3; i++) {
           await s.harness.silence!(resource, QUIET_MS);
-          const again = expectKind(await b!.enqueue(first), "queued", "the same grantId in line");
+          const again = expectKind(
+            await b!.enqueue(first),
+            "queued",
+            "the same grantId in the queue",
+          );
           assert.equal(again.position, 0, "a waiter that is heard of keeps its place");
-          await c!.stillWaits(second, "the next in line");
+          await c!.stillWaits(second, "the next in the queue");
         }
         const labels = (await a!.inspect(resource)).waiters.map((waiter) => waiter.label);
         assert.deepEqual(labels, ["first", "second"]);

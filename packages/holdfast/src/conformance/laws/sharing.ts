@@ -137,22 +137,27 @@ export const sharing: LawGroup = {
       },
     ),
 
-    law("L2.10", "readers next in line are let in together", ["queue", "shared"], async (s) => {
-      const [a, b, c] = await s.clients(3);
-      const resource = s.resource();
-      const writer = await a!.take(resource);
-      const first = await b!.wait(resource, { mode: "shared" });
-      const second = await c!.wait(resource, { mode: "shared" });
-      const last = await a!.wait(resource);
-      await a!.giveBack(writer.claim);
-      const readers = [await b!.turn(first), await c!.turn(second)];
-      await a!.stillWaits(last, "a writer behind two readers");
-      await b!.giveBack(first);
-      await a!.stillWaits(last, "a writer behind one reader");
-      await a!.holdersAre(resource, readers[1]!.token);
-      await c!.giveBack(second);
-      await a!.turn(last);
-    }),
+    law(
+      "L2.10",
+      "readers next in the queue are let in together",
+      ["queue", "shared"],
+      async (s) => {
+        const [a, b, c] = await s.clients(3);
+        const resource = s.resource();
+        const writer = await a!.take(resource);
+        const first = await b!.wait(resource, { mode: "shared" });
+        const second = await c!.wait(resource, { mode: "shared" });
+        const last = await a!.wait(resource);
+        await a!.giveBack(writer.claim);
+        const readers = [await b!.turn(first), await c!.turn(second)];
+        await a!.stillWaits(last, "a writer behind two readers");
+        await b!.giveBack(first);
+        await a!.stillWaits(last, "a writer behind one reader");
+        await a!.holdersAre(resource, readers[1]!.token);
+        await c!.giveBack(second);
+        await a!.turn(last);
+      },
+    ),
 
     law("L2.11", "waiters are let in up to their limit", ["queue", "limits"], async (s) => {
       const [a, b] = await s.clients(2);

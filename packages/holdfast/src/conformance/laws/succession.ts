@@ -96,7 +96,7 @@ export const succession: LawGroup = {
 
     law(
       "L3.7",
-      "a late release before anybody noticed the expiry does not skip the line",
+      "a late release before anybody noticed the expiry does not skip the queue",
       ["queue"],
       async (s) => {
         const [a, b, c] = await s.clients(3);
@@ -107,7 +107,7 @@ export const succession: LawGroup = {
         await s.expire(resource, s.lifeMs, a!);
         expectKind(await a!.release(stale.claim), "gone", "the release of an expired grant");
         const live = await b!.turn(first);
-        await c!.stillWaits(second, "the second in line");
+        await c!.stillWaits(second, "the second in the queue");
         await c!.holdersAre(resource, live.token);
       },
     ),

@@ -21,7 +21,7 @@ function reasonOf(settled: Settled<unknown>): string {
   return settled.is === "error" ? String(settled.error) : settled.is;
 }
 
-/** Each server in turn is disturbed, while a lease is held and somebody waits for it in line. */
+/** Each server in turn is disturbed, while a lease is held and somebody waits for it in the queue. */
 async function throughEach(s: Stage, disturb: (member: Member, ttlMs: number) => Promise<void>) {
   const { ttlMs, members } = s.harness.survival!;
   const [holder, other] = [await locksOf(s), await locksOf(s)];

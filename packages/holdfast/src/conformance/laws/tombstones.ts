@@ -57,7 +57,7 @@ export const tombstoneLaws = [
 
   law(
     "L11.8",
-    "a waiter released with a tombstone cannot stand in line again",
+    "a waiter released with a tombstone cannot stand in the queue again",
     ["queue"],
     async (s) => {
       const [a, b] = await s.clients(2);

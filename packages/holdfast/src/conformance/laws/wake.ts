@@ -38,7 +38,7 @@ async function handOverMs(s: Stage, pushes: "deliver" | "drop") {
       continue;
     }
     assert.equal(kind, "released", "the release of a live grant");
-    assert(queued.length > 0, "the waiter stood in line");
+    assert(queued.length > 0, "the waiter stood in the queue");
     const intervalMs = queued[0]!.nextHeartbeatMs;
     await within(intervalMs * 2 + MARGIN_MS, acquiring, "a waiter whose turn it is");
     const tookMs = systemClock.now() - releasedAt;

@@ -83,7 +83,7 @@ export const lateDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "a heartbeat of somebody unknown stands in line again",
+    defect: "a heartbeat of somebody unknown stands in the queue again",
     law: "L21.7",
     overlay: (inner) => {
       const known = new Map<string, Parameters<NonNullable<Engine["queue"]>["enqueue"]>[0]>();

@@ -4,7 +4,7 @@ import { type Holding, MemoryStore, type Waiter } from "../../engines/memory/sto
 import { EngineError } from "../../errors.js";
 import { altered, alteredQueue, holdingOf, type WrongEngine } from "./altered.js";
 
-/** Takes everybody out of a line. */
+/** Takes everybody out of a queue. */
 function emptied(line: Queue | undefined): Waiter[] {
   const waiting = [...(line ?? [])];
   for (const { claim } of waiting) line!.leave(claim.grantId);
@@ -93,7 +93,7 @@ export const lineDefects: readonly WrongEngine[] = [
     store: () => new OnlyReleasesPromote(),
   },
   {
-    defect: "whoever asks comes to the head of the line",
+    defect: "whoever asks comes to the head of the queue",
     law: "L13.1",
     overlay: (inner, store) =>
       alteredQueue(inner, {
@@ -171,7 +171,7 @@ export const lineDefects: readonly WrongEngine[] = [
     },
   },
   {
-    defect: "neither withdraw nor release takes a waiter out of the line",
+    defect: "neither withdraw nor release takes a waiter out of the queue",
     law: "L10.2",
     overlay: (inner, store) =>
       altered(inner, {

@@ -173,7 +173,7 @@ export const ownershipDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "a repeated enqueue goes to the end of the line",
+    defect: "a repeated enqueue goes to the end of the queue",
     law: "L7.5",
     overlay: (inner, store) =>
       alteredQueue(inner, {

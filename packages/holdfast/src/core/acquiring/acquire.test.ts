@@ -9,10 +9,10 @@ import { flakyEngine, ManualClock } from "../../testing/index.js";
 import { systemClock, type Timer } from "../runtime/clock.js";
 import { gate, outcomeOf, stage } from "../test/stage.fixture.js";
 
-// "strict" keeps the cohort out: what is tested here is one claim on its own.
+// "strict" bypasses the cohort, so that these tests see one claim on its own.
 const ALONE = { fair: "strict" } as const;
 
-test("a claim asks once when the resource is free", async () => {
+test("a claim sends one request when the resource is free", async () => {
   const { engine, locks } = stage();
   const lease = await locks.acquire("a", ALONE);
   assert.equal(lease.token, 1n);
@@ -20,7 +20,7 @@ test("a claim asks once when the resource is free", async () => {
   assert.equal(engine.calls("tryAcquire"), 0);
 });
 
-test("a claim that waits is granted by the push, without a further call", async () => {
+test("a waiting claim is granted by a push, without another call", async () => {
   const { engine, locks, other } = stage();
   const first = await other.acquire("a");
   const waiting = locks.acquire("a", ALONE);
@@ -44,12 +44,12 @@ test("a claim whose push is lost is granted by its next heartbeat", async () => 
   assert.equal(engine.calls("heartbeat"), 1);
 });
 
-test("a claim out of patience leaves the line and says who holds it and how long it waited", async () => {
-  const { clock, locks, other, inLine } = stage();
+test("a claim that times out leaves the queue, and its error names the holder and the time waited", async () => {
+  const { clock, locks, other, queued } = stage();
   const holder = await other.acquire("a", { label: "the holder" });
   const waiting = outcomeOf(locks.acquire("a", { ...ALONE, waitMs: 700 }));
   await clock.advance(699);
-  assert.equal(inLine("a"), 1);
+  assert.equal(queued("a"), 1);
   await clock.advance(1);
   const error = await waiting;
   assert.ok(error instanceof AcquireTimeoutError);
@@ -59,11 +59,11 @@ test("a claim out of patience leaves the line and says who holds it and how long
     [["the holder", holder.token]],
   );
   assert.match(error.message, /the holder/);
-  assert.equal(inLine("a"), 0);
+  assert.equal(queued("a"), 0);
 });
 
-test("a claim that was granted while its patience ran out keeps the grant", async () => {
-  // The push is lost and patience ends before the next heartbeat: withdraw finds the grant.
+test("a claim that is granted just before it times out keeps the grant", async () => {
+  // The push is lost, and waitMs ends before the next heartbeat: withdraw finds the grant.
   const { clock, engine, locks, other, held } = stage();
   const first = await other.acquire("a");
   engine.pushes("drop");
@@ -79,23 +79,25 @@ test("a claim that was granted while its patience ran out keeps the grant", asyn
 });
 
 class EarlyClock extends ManualClock {
-  // Node counts timers in whole milliseconds of the loop's time: up to one of them fires early.
+  // Node counts timers in whole milliseconds of the loop's time, so a timer may fire up to a
+  // millisecond early.
   override timer(delayMs: number, callback: () => void, keepAlive: boolean): Timer {
     return super.timer(delayMs > 100 ? delayMs - 0.9 : delayMs, callback, keepAlive);
   }
 }
 
-test("a claim whose patience timer fires a moment early asks no second time under a released grantId", async () => {
+test("a claim whose wait timer fires a moment early does not claim again with a released grantId", async () => {
   const { clock, engine, locks, other } = stage({}, new EarlyClock());
   await other.acquire("a");
   const waiting = outcomeOf(locks.acquire("a", { ...ALONE, waitMs: 500 }));
   await clock.advance(510);
   assert.ok((await waiting) instanceof AcquireTimeoutError);
-  assert.equal(engine.calls("enqueue"), 1, "the claim stood in line again after it had left");
+  assert.equal(engine.calls("enqueue"), 1, "the claim joined the queue again after it had left");
 });
 
-test("a grantId that was given up is never claimed with again", async () => {
-  // The clean-up release is on its way while the claim tries again: it would end the new grant.
+test("a grantId that was released is never used for another claim", async () => {
+  // The clean-up release is on its way while the claim tries again. With the same grantId it would
+  // end the new grant.
   const clock = new EarlyClock();
   const store = new MemoryStore();
   const seen: string[] = [];
@@ -126,7 +128,7 @@ test("a grantId that was given up is never claimed with again", async () => {
   }
 });
 
-test("a claim whose first request was lost is buried although the next was answered busy", async () => {
+test("a claim whose first request was lost leaves a tombstone although the next one was answered busy", async () => {
   const engine = flakyEngine(memoryEngine({ store: new MemoryStore() }));
   const lost: Claim[] = [];
   const lossy: Engine = Object.assign(Object.create(engine) as Engine, {
@@ -147,7 +149,7 @@ test("a claim whose first request was lost is buried although the next was answe
   assert.equal(late.kind, "gone");
 });
 
-test("an engine that never answers a tryAcquire costs callTimeoutMs, and is not called busy", async () => {
+test("a tryAcquire without an answer fails after callTimeoutMs, and is not reported as busy", async () => {
   const { clock, engine, locks, held } = stage();
   engine.inject("tryAcquire", { kind: "hang", carriedOut: true });
   const trying = outcomeOf(locks.tryAcquire("a", { ...ALONE, callTimeoutMs: 300 }));
@@ -160,7 +162,7 @@ test("an engine that never answers a tryAcquire costs callTimeoutMs, and is not 
 });
 
 for (const fair of ["strict", "cohort"] as const) {
-  test(`an acquire that no answer reached in its patience is not called busy (${fair})`, async () => {
+  test(`an acquire without an answer within waitMs is not reported as busy (${fair})`, async () => {
     const { clock, engine, locks } = stage();
     for (const verb of ["enqueue", "withdraw", "release"] as const) {
       engine.inject(verb, { kind: "hang", carriedOut: false }, 9);
@@ -181,8 +183,8 @@ const WAYS = {
 
 for (const [way, options] of Object.entries(WAYS)) {
   for (const line of [true, false]) {
-    const where = `${way}, ${line ? "in a line" : "without a line"}`;
-    test(`a wait ends with its patience although its claim is never answered (${where})`, async () => {
+    const where = `${way}, ${line ? "in a queue" : "without a queue"}`;
+    test(`a wait ends after waitMs although its claim is never answered (${where})`, async () => {
       const { clock, engine, held } = stage();
       const lineless: Engine = Object.assign(Object.create(engine) as Engine, {
         ...{ queue: undefined, close: () => engine.close() },
@@ -196,38 +198,38 @@ for (const [way, options] of Object.entries(WAYS)) {
       void outcomeOf(locks.acquire("a", wait)).then((end) => ends.push(end));
       await clock.advance(399);
       assert.equal(ends.length, 0);
-      assert.equal(held("a"), 1, "the claim was carried out, and nobody knows");
+      assert.equal(held("a"), 1, "the claim was carried out, and nobody knows it");
       await clock.advance(51);
       const [end] = ends;
       assert.ok(end instanceof EngineError, `got ${String(end)}`);
       assert.equal(end.effect, "unknown");
       assert.match(end.message, /did not answer within 4[05]0 ms/);
       await clock.advance(10);
-      assert.equal(held("a"), 0, "what was in doubt is given back");
+      assert.equal(held("a"), 0, "the claim in doubt was not released");
       await locks.close();
       await clock.advance(10_000);
       assert.equal(clock.timers, 0);
     });
   }
 
-  test(`a wait ends with its patience although nothing is answered any more (${way})`, async () => {
-    const { clock, engine, locks, other, inLine } = stage();
+  test(`a wait ends after waitMs although the backend stops answering (${way})`, async () => {
+    const { clock, engine, locks, other, queued } = stage();
     await other.acquire("a");
     const ends: unknown[] = [];
     void outcomeOf(locks.acquire("a", { ...options, waitMs: 400 })).then((end) => ends.push(end));
     await clock.advance(100);
-    assert.equal(inLine("a"), 1);
+    assert.equal(queued("a"), 1);
     for (const verb of ["heartbeat", "withdraw", "release"] as const) {
       engine.inject(verb, { kind: "hang", carriedOut: false });
     }
     await clock.advance(350);
-    // Its place was confirmed a moment ago, so it is known who was in the way.
+    // The place was confirmed a moment ago, so the holder is known.
     assert.ok(ends[0] instanceof AcquireTimeoutError, `got ${String(ends[0])}`);
     await clock.advance(10_000);
-    assert.equal(inLine("a"), 0, "the clean-up is repeated");
+    assert.equal(queued("a"), 0, "the clean-up was not repeated");
   });
 
-  test(`a wait whose requests fail ends with its patience, and says why (${way})`, async () => {
+  test(`a wait whose requests fail ends after waitMs, and says why (${way})`, async () => {
     const { clock, engine, locks } = stage();
     const refused = new EngineError("refused", { effect: "none", retryable: true });
     engine.inject("enqueue", { kind: "fail", error: refused }, 99);
@@ -238,31 +240,31 @@ for (const [way, options] of Object.entries(WAYS)) {
 }
 
 for (const fair of ["strict", "cohort"] as const) {
-  test(`a backend that falls silent while a claim stands in line is not called busy (${fair})`, async () => {
-    const { clock, engine, locks, other, inLine } = stage();
+  test(`a backend that stops answering while a claim is in the queue is not reported as busy (${fair})`, async () => {
+    const { clock, engine, locks, other, queued } = stage();
     await other.acquire("a");
     const waiting = outcomeOf(locks.acquire("a", { fair, waitMs: 9_000 }));
     await clock.advance(1);
-    assert.equal(inLine("a"), 1);
+    assert.equal(queued("a"), 1);
     const mend = engine.cut("unknown");
     await clock.advance(9_000);
     mend();
     await clock.advance(5_000);
     const error = await waiting;
     assert.ok(error instanceof EngineError, `got ${String(error)}`);
-    assert.equal(inLine("a"), 0, "the waiter is still in line");
+    assert.equal(queued("a"), 0, "the waiter is still in the queue");
   });
 }
 
 for (const fair of ["strict", "cohort"] as const) {
-  test(`an engine that answers gone for ever does not spin: patience ends the claim (${fair})`, async () => {
+  test(`an engine that always answers gone causes no busy loop: waitMs ends the claim (${fair})`, async () => {
     const { clock, engine } = stage();
     let asked = 0;
     const gone: Engine = Object.assign(Object.create(engine) as Engine, {
       queue: {
         ...engine.queue!,
         enqueue: async () => {
-          // So many calls without a pause between them: stop the loop, which nothing else can.
+          // Too many calls without a pause: stop the loop, because nothing else can.
           if (++asked > 10_000) throw new EngineError("spun", { effect: "none", retryable: false });
           return { kind: "gone", why: "unknown" };
         },
@@ -274,12 +276,12 @@ for (const fair of ["strict", "cohort"] as const) {
       ended = true;
     });
     await clock.advance(3_000);
-    assert.ok(ended, "half a second of patience, and still waiting after three");
+    assert.ok(ended, "waitMs is half a second, and it still waits after three");
     assert.ok(asked < 100, `asked ${asked} times`);
   });
 }
 
-test("an engine that repeats a token is refused with ContractError, and its grant given back", async () => {
+test("an engine that repeats a token is refused with ContractError, and its grant is released", async () => {
   const { clock, engine, held } = stage();
   const stuck: Engine = Object.assign(Object.create(engine) as Engine, {
     queue: {
@@ -300,7 +302,7 @@ test("an engine that repeats a token is refused with ContractError, and its gran
 });
 
 test("an aborted wait leaves no waiter, no timer and no listener", async () => {
-  const { clock, locks, other, inLine } = stage();
+  const { clock, locks, other, queued } = stage();
   await other.acquire("a");
   await clock.advance(0);
   const timersBefore = clock.timers;
@@ -308,18 +310,18 @@ test("an aborted wait leaves no waiter, no timer and no listener", async () => {
     const controller = new AbortController();
     const waiting = outcomeOf(locks.acquire("a", { fair, signal: controller.signal }));
     await clock.advance(10);
-    assert.equal(inLine("a"), 1);
+    assert.equal(queued("a"), 1);
     const reason = new Error("enough");
     controller.abort(reason);
-    assert.equal(await waiting, reason, "the reason is rethrown untouched");
+    assert.equal(await waiting, reason, "the reason is not the signal's own");
     await clock.advance(0);
-    assert.equal(inLine("a"), 0);
+    assert.equal(queued("a"), 0);
     assert.equal(getEventListeners(controller.signal, "abort").length, 0);
     assert.equal(clock.timers, timersBefore);
   }
 });
 
-test("an abort while the enqueue hangs ends the acquire at once and cleans up behind it", async () => {
+test("an abort while the enqueue hangs ends the acquire at once and cleans up", async () => {
   const { clock, engine, locks, held } = stage();
   for (const fair of ["strict", "cohort"] as const) {
     const { opened, open } = gate();
@@ -336,7 +338,7 @@ test("an abort while the enqueue hangs ends the acquire at once and cleans up be
   }
 });
 
-test("a signal that is aborted before the acquire is refused without a call", async () => {
+test("an acquire with an aborted signal is refused without a call", async () => {
   const { engine, locks } = stage();
   const reason = new Error("never");
   const error = await outcomeOf(locks.acquire("a", { signal: AbortSignal.abort(reason) }));
@@ -346,7 +348,7 @@ test("a signal that is aborted before the acquire is refused without a call", as
 
 // A queue between us and the backend may keep a request for longer than a tombstone lasts.
 for (const verb of ["tryAcquire", "enqueue"] as const) {
-  test(`a grant that ${verb} tells of after everybody has given up is given back`, async () => {
+  test(`a grant that ${verb} reports after the acquire has ended is released`, async () => {
     const { clock, engine, locks, store } = stage();
     const { opened, open } = gate();
     engine.inject(verb, { kind: "hold-request", until: opened });
@@ -363,7 +365,7 @@ for (const verb of ["tryAcquire", "enqueue"] as const) {
   });
 }
 
-test("the answer of an earlier try takes nothing from a claim that was granted since", async () => {
+test("a late answer to an earlier try does not release the grant of a later one", async () => {
   const { clock, engine, locks } = stage();
   const { opened, open } = gate();
   engine.inject("enqueue", { kind: "hold-request", until: opened });
@@ -396,12 +398,12 @@ for (const [kind, terms] of [
   ["in a cohort", {}],
   ["shared", { mode: "shared" }],
 ] as const) {
-  test(`out of patience while a request is under way, nothing is called without effect (${kind})`, async () => {
+  test(`a claim that times out during a request does not report effect none (${kind})`, async () => {
     const { clock, engine, locks, other } = stage();
     const error = new EngineError("out of memory", { effect: "none", retryable: true });
     engine.inject("enqueue", { kind: "fail", error });
     engine.inject("enqueue", { kind: "hang", carriedOut: true });
-    // Asked in the last moment by one that is alone, and as silent.
+    // A strict claim withdraws at its timeout; that call gets no answer either.
     engine.inject("withdraw", { kind: "hang", carriedOut: false });
     const acquiring = outcomeOf(
       locks.acquire("a", { ...terms, waitMs: 900, ttlMs: 20_000, retry: [400, 5_000] }),
@@ -409,8 +411,8 @@ for (const [kind, terms] of [
     await clock.advance(1_000);
     const told = (await acquiring) as EngineError;
     assert.equal(told.message, error.message);
-    assert.equal(told.effect, "unknown", "the second one was carried out");
+    assert.equal(told.effect, "unknown", "the second request was carried out");
     await clock.advance(5_000);
-    assert.ok(await other.tryAcquire("a"), "and was given back");
+    assert.ok(await other.tryAcquire("a"), "it was not released");
   });
 }

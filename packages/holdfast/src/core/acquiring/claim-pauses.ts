@@ -1,22 +1,22 @@
 import type { Caller } from "../calling/call.js";
 import type { Timer } from "../runtime/clock.js";
-import { Changes, ownPace } from "./polling.js";
+import { ChangeSubscription, pollDelays } from "./polling.js";
 import { type RetryStrategy, RetryWalk } from "./retry.js";
 
 const LEAST_LOOK_MS = 5;
 
-/** What a claim asks for about its pauses. */
+/** How a claim pauses between its requests. */
 export interface PauseTerms {
   readonly resource: string;
-  /** What to do about errors; where the engine keeps no line, also how often to look again. */
+  /** Delays after errors; where the engine keeps no queue, also between polls. */
   readonly retry: RetryStrategy | undefined;
-  /** How often to look again where the engine keeps no line; else the core's own pace. */
+  /** Delays between polls where the engine keeps no queue. Default: pollDelays(). */
   readonly looks?: RetryStrategy | undefined;
 }
 
 /**
- * When a claim asks again: some time after a failure; and where the engine keeps no line, some time
- * after it was busy, or when the engine says that something changed.
+ * Decides when a claim asks again: a while after a failure. Where the engine keeps no queue, also a
+ * while after a busy answer, or when the engine reports a change.
  */
 export class ClaimPauses {
   readonly #caller: Caller;
@@ -24,7 +24,7 @@ export class ClaimPauses {
   readonly #askAgain: () => void;
   #errors: RetryWalk | null = null;
   #looks: RetryWalk | null = null;
-  #changes: Changes | null = null;
+  #changes: ChangeSubscription | null = null;
   #resting: Timer | null = null;
 
   constructor(caller: Caller, terms: PauseTerms, askAgain: () => void) {
@@ -33,17 +33,17 @@ export class ClaimPauses {
     this.#askAgain = askAgain;
   }
 
-  /** Called before a look. What was announced until now, this look will see for itself. */
+  /** Called before a poll. The poll itself sees every change that was reported before it. */
   looking(): void {
     this.#heardChanges().seen = false;
   }
 
-  /** Whether there is to be another look; then it follows. */
+  /** Schedules the next poll. False when the strategy has ended. */
   afterBusy(retryAfterMs: number, leftMs: number): boolean {
     const { retry, looks } = this.#terms;
     this.#looks ??=
       retry === undefined
-        ? new RetryWalk(looks ?? ownPace(this.#caller.engine))
+        ? new RetryWalk(looks ?? pollDelays(this.#caller.engine))
         : this.#errorWalk();
     const delayMs = this.#looks.next(undefined);
     if (delayMs === null) return false;
@@ -55,7 +55,7 @@ export class ClaimPauses {
     return true;
   }
 
-  /** Whether there is to be another try; then it follows. */
+  /** Schedules the next try. False when the strategy has ended. */
   afterFailure(error: unknown, leftMs: number): boolean {
     const delayMs = this.#errorWalk().next(error);
     if (delayMs === null) return false;
@@ -70,8 +70,8 @@ export class ClaimPauses {
     this.#changes?.end();
   }
 
-  #heardChanges(): Changes {
-    this.#changes ??= new Changes(this.#caller.engine, this.#terms.resource);
+  #heardChanges(): ChangeSubscription {
+    this.#changes ??= new ChangeSubscription(this.#caller.engine, this.#terms.resource);
     return this.#changes;
   }
 
@@ -80,12 +80,12 @@ export class ClaimPauses {
     return this.#errors;
   }
 
-  /** Asks again after so long, or when what is returned is called. */
+  /** Asks again after delayMs, or as soon as the returned function is called. */
   #rest(delayMs: number): () => void {
     const again = () => {
       if (this.#resting !== timer) return;
       this.#stopResting();
-      // Not within the engine's own call: who tells of a change may not be done with it.
+      // Not inside the engine's callback: the engine may not have finished reporting the change.
       queueMicrotask(this.#askAgain);
     };
     const timer = this.#caller.clock.timer(delayMs, again, true);

@@ -6,10 +6,10 @@ import { Locks } from "../../locks.js";
 import { gate, outcomeOf, stage } from "../test/stage.fixture.js";
 import { fixed } from "./retry.js";
 
-// "strict" keeps the cohort out: what is tested here is one claim on its own.
+// "strict" bypasses the cohort, so that these tests see one claim on its own.
 const ALONE = { fair: "strict" } as const;
 
-/** The same backend for a core that has to look again by itself. */
+/** The same backend without a queue, so that core has to poll. */
 function withoutQueue(engine: Engine): Engine {
   return Object.assign(Object.create(engine) as Engine, {
     queue: undefined,
@@ -37,8 +37,8 @@ test("an enqueue whose reply was lost leaves no grant behind", async () => {
   assert.equal(held("a"), 0);
 });
 
-test("an enqueue that arrives after the claim was given up is refused", async () => {
-  const { clock, engine, locks, held, inLine } = stage();
+test("an enqueue that arrives after its claim has ended is refused", async () => {
+  const { clock, engine, locks, held, queued } = stage();
   const { opened, open } = gate();
   engine.inject("enqueue", { kind: "hold-request", until: opened });
   const waiting = outcomeOf(locks.acquire("a", { ...ALONE, callTimeoutMs: 100 }));
@@ -46,7 +46,7 @@ test("an enqueue that arrives after the claim was given up is refused", async ()
   assert.ok((await waiting) instanceof EngineError);
   open();
   await clock.advance(0);
-  assert.equal(held("a") + inLine("a"), 0);
+  assert.equal(held("a") + queued("a"), 0);
 });
 
 test("a strategy repeats a lost enqueue under the same grantId and gets the same grant", async () => {
@@ -59,8 +59,8 @@ test("a strategy repeats a lost enqueue under the same grantId and gets the same
   assert.equal(held("a"), 1);
 });
 
-test("a first request that arrives after its repeat was granted and released makes no orphan", async () => {
-  const { clock, engine, locks, held, inLine } = stage();
+test("a first request that arrives after its repeat was granted and released leaves no orphan", async () => {
+  const { clock, engine, locks, held, queued } = stage();
   const { opened, open } = gate();
   engine.inject("enqueue", { kind: "hold-request", until: opened });
   const waiting = locks.acquire("a", {
@@ -73,11 +73,11 @@ test("a first request that arrives after its repeat was granted and released mak
   assert.equal(await lease.release(), "released");
   open();
   await clock.advance(0);
-  assert.equal(held("a") + inLine("a"), 0, "the late request became a grant that nobody holds");
+  assert.equal(held("a") + queued("a"), 0, "the late request became a grant that nobody uses");
 });
 
-test("a first request that arrives after its repeat was queued and aborted makes no orphan", async () => {
-  const { clock, engine, locks, other, inLine } = stage();
+test("a first request that arrives after its repeat was queued and aborted leaves no orphan", async () => {
+  const { clock, engine, locks, other, queued } = stage();
   const { opened, open } = gate();
   const controller = new AbortController();
   await other.acquire("a");
@@ -91,16 +91,16 @@ test("a first request that arrives after its repeat was queued and aborted makes
     }),
   );
   await clock.advance(150);
-  assert.equal(inLine("a"), 1);
+  assert.equal(queued("a"), 1);
   controller.abort();
   await waiting;
   open();
   await clock.advance(0);
-  assert.equal(inLine("a"), 0, "the late request stands in line for nobody");
+  assert.equal(queued("a"), 0, "the late request left a waiter in the queue");
 });
 
-test("an enqueue that arrives after the withdrawal which overtook it makes no orphan", async () => {
-  const { clock, engine, locks, other, held, inLine } = stage();
+test("an enqueue that arrives after its withdrawal leaves no orphan", async () => {
+  const { clock, engine, locks, other, held, queued } = stage();
   const { opened, open } = gate();
   const first = await other.acquire("a");
   engine.inject("enqueue", { kind: "hold-request", until: opened });
@@ -110,13 +110,13 @@ test("an enqueue that arrives after the withdrawal which overtook it makes no or
   assert.equal(engine.calls("withdraw"), 1);
   open();
   await clock.advance(0);
-  assert.equal(inLine("a"), 0, "nobody waits any more");
+  assert.equal(queued("a"), 0, "a waiter is still in the queue");
   await first.release();
   assert.equal(held("a"), 0);
 });
 
-test("a first request that arrives after its repeat lost its place makes no orphan", async () => {
-  const { clock, engine, locks, other, held, inLine } = stage();
+test("a first request that arrives after its repeat lost its place leaves no orphan", async () => {
+  const { clock, engine, locks, other, held, queued } = stage();
   const { opened, open } = gate();
   const first = await other.acquire("a");
   engine.inject("enqueue", { kind: "hold-request", until: opened });
@@ -128,9 +128,9 @@ test("a first request that arrives after its repeat lost its place makes no orph
     retry: fixed({ delayMs: 10 }),
   });
   await clock.advance(300);
-  assert.equal(inLine("a"), 1, "the repeat stands in line");
+  assert.equal(queued("a"), 1, "the repeat is not in the queue");
   await first.release();
-  // Nobody learns of the grant before its end.
+  // Nobody learns of the grant before it ends.
   const mend = engine.cut("unknown");
   await clock.advance(900);
   mend();
@@ -138,13 +138,13 @@ test("a first request that arrives after its repeat lost its place makes no orph
   const lease = await waiting;
   open();
   await clock.advance(0);
-  assert.equal(inLine("a"), 0, "the first request is nobody's any more");
+  assert.equal(queued("a"), 0, "the first request left a waiter");
   await lease.release();
-  assert.equal(held("a") + inLine("a"), 0);
+  assert.equal(held("a") + queued("a"), 0);
 });
 
 for (const learnsBy of ["heartbeat", "enqueue", "tryAcquire"] as const) {
-  test(`a claim does not wait behind its own grant that was revoked unseen (${learnsBy})`, async () => {
+  test(`a claim does not wait for its own grant that was revoked before core saw it (${learnsBy})`, async () => {
     const { clock, engine, locks, other } = stage();
     const first = await other.acquire("a");
     engine.pushes("drop");
@@ -161,12 +161,12 @@ for (const learnsBy of ["heartbeat", "enqueue", "tryAcquire"] as const) {
     assert.equal(await other.revoke("a", { token: unseen!.token }), "revoked");
     await clock.advance(2_000);
     const lease = await Promise.race([waiting, Promise.resolve(null)]);
-    assert.ok(lease?.held, "it waits for the end of a grant that only it could release");
+    assert.ok(lease?.held, "it waits for the end of its own grant");
     assert.ok(lease.token > unseen!.token);
   });
 }
 
-test("a grant that comes too late to be of use is claimed again, and keeps its token", async () => {
+test("a grant that arrives too late is claimed again, and keeps its token", async () => {
   const { clock, engine, locks, held } = stage();
   const { opened, open } = gate();
   engine.inject("enqueue", { kind: "hold-reply", until: opened });
@@ -182,7 +182,7 @@ test("a grant that comes too late to be of use is claimed again, and keeps its t
   assert.equal(engine.calls("release"), 0, "a release would have cost it its place");
 });
 
-test("a grant that comes too late twice is given back and asked for anew", async () => {
+test("a grant that arrives too late twice is released, and a new claim is made", async () => {
   const { clock, engine, locks, held } = stage();
   const [first, second] = [gate(), gate()];
   engine.inject("enqueue", { kind: "hold-reply", until: first.opened });
@@ -200,7 +200,7 @@ test("a grant that comes too late twice is given back and asked for anew", async
   assert.equal(engine.calls("tryAcquire"), 1);
 });
 
-test("a late grant whose second answer is lost is given back and asked for anew", async () => {
+test("a late grant whose second answer is lost is released, and a new claim is made", async () => {
   const { clock, engine, locks, held } = stage();
   const { opened, open } = gate();
   engine.inject("enqueue", { kind: "hold-reply", until: opened });
@@ -214,7 +214,7 @@ test("a late grant whose second answer is lost is given back and asked for anew"
   assert.equal(held("a"), 1);
 });
 
-test("a tryAcquire whose grant came too late gives it back and says null", async () => {
+test("a tryAcquire whose grant arrives too late releases it and returns null", async () => {
   const { clock, engine, locks, held } = stage();
   const { opened, open } = gate();
   engine.inject("tryAcquire", { kind: "hold-reply", until: opened });
@@ -226,11 +226,11 @@ test("a tryAcquire whose grant came too late gives it back and says null", async
   assert.equal(held("a"), 0);
 });
 
-test("two shared grants whose replies arrive in the other order are both good", async () => {
+test("two shared grants whose replies arrive in reverse order are both valid", async () => {
   const { clock, engine, locks } = stage();
   const { opened, open } = gate();
   engine.inject("enqueue", { kind: "hold-reply", until: opened });
-  // In one local line the first waiter would get the first grant that arrives.
+  // In one local queue the first waiter would get the first grant that arrives.
   const first = locks.acquire("a", { mode: "shared", fair: "strict" });
   const second = await locks.acquire("a", { mode: "shared", fair: "strict" });
   open();
@@ -242,7 +242,7 @@ test("two shared grants whose replies arrive in the other order are both good", 
   assert.ok(late.held && second.held);
 });
 
-test("a reply that comes after its grant expired and was succeeded is a late grant, not a defect", async () => {
+test("a reply that comes after its grant expired and a successor came is no ContractError", async () => {
   const { clock, engine, locks } = stage();
   const { opened, open } = gate();
   engine.inject("tryAcquire", { kind: "hold-reply", until: opened });
@@ -271,7 +271,7 @@ test("a heartbeat that arrives after a longer renewal does not shorten the grant
   engine.cut();
   await clock.advance(10_000);
   const successor = await other.tryAcquire("a");
-  assert.ok(!(lease.held && successor?.held), "two hold the resource");
+  assert.ok(!(lease.held && successor?.held), "two clients hold the resource");
 });
 
 test("a renewal that arrives late does not move the expiry back", async () => {
@@ -290,14 +290,14 @@ test("a renewal that arrives late does not move the expiry back", async () => {
   assert.equal(await other.tryAcquire("a"), null);
 });
 
-test("a release whose answer was lost is a release: run gives fn's value", async () => {
+test("a release whose answer was lost counts as a release: run returns fn's value", async () => {
   const { engine, locks, held } = stage();
   engine.inject("release", { kind: "lose-reply" });
   assert.equal(await locks.run("a", ALONE, () => "done"), "done");
   assert.equal(held("a"), 0);
 });
 
-test("a release whose answer was lost, and whose successor is in, is a release while it was ours", async () => {
+test("a release whose answer was lost counts as a release although a successor holds now", async () => {
   const { engine, locks, other } = stage();
   const lease = await locks.acquire("a", ALONE);
   const next = other.acquire("a", ALONE);

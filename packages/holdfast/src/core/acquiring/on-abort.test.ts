@@ -3,7 +3,7 @@ import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { onAbort } from "./on-abort.js";
 
-test("a thousand waits on one signal carry one listener, and none when the last has gone", () => {
+test("a thousand waits on one signal use one listener, and none after the last wait ends", () => {
   const { signal } = new AbortController();
   const stops = Array.from({ length: 1_000 }, () => onAbort(signal, () => {}));
   assert.equal(getEventListeners(signal, "abort").length, 1);
@@ -12,7 +12,7 @@ test("a thousand waits on one signal carry one listener, and none when the last 
   assert.equal(getEventListeners(signal, "abort").length, 0);
 });
 
-test("everyone on one signal is told, even those who came after others had gone", () => {
+test("an abort calls every callback, even one added after others were removed", () => {
   const controller = new AbortController();
   let told = 0;
   const count = () => {
@@ -26,7 +26,7 @@ test("everyone on one signal is told, even those who came after others had gone"
   assert.equal(told, 2);
 });
 
-test("a callback that another one stopped meanwhile is not called", () => {
+test("a callback that an earlier callback removed is not called", () => {
   const controller = new AbortController();
   const stops: (() => void)[] = [];
   let called = false;
@@ -39,7 +39,7 @@ test("a callback that another one stopped meanwhile is not called", () => {
   assert.equal(called, false);
 });
 
-test("a callback on a signal that is aborted already is called, soon or at once", async () => {
+test("a callback on an aborted signal is called soon", async () => {
   let told = 0;
   onAbort(AbortSignal.abort(), () => told++);
   await new Promise((go) => setImmediate(go));

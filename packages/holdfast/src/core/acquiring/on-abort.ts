@@ -1,13 +1,13 @@
-interface Following {
+interface Subscription {
   readonly callbacks: Set<() => void>;
   readonly listener: () => void;
 }
 
-const followings = new WeakMap<AbortSignal, Following>();
+const subscriptions = new WeakMap<AbortSignal, Subscription>();
 
 /**
- * Calls back when the signal aborts, until the returned function is called. However many waits share
- * one signal, it carries one listener of ours: Node warns of a leak at the eleventh.
+ * Calls back when the signal aborts, until the returned function is called. Any number of waits may
+ * share one signal: it carries one listener of ours, because Node warns of a leak at the eleventh.
  */
 export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   if (signal.aborted) {
@@ -17,24 +17,24 @@ export function onAbort(signal: AbortSignal, callback: () => void): () => void {
       stopped = true;
     };
   }
-  const { callbacks, listener } = followings.get(signal) ?? follow(signal);
+  const { callbacks, listener } = subscriptions.get(signal) ?? subscribe(signal);
   callbacks.add(callback);
   return () => {
     callbacks.delete(callback);
-    if (callbacks.size > 0 || followings.get(signal)?.callbacks !== callbacks) return;
+    if (callbacks.size > 0 || subscriptions.get(signal)?.callbacks !== callbacks) return;
     signal.removeEventListener("abort", listener);
-    followings.delete(signal);
+    subscriptions.delete(signal);
   };
 }
 
-function follow(signal: AbortSignal): Following {
+function subscribe(signal: AbortSignal): Subscription {
   const callbacks = new Set<() => void>();
   const listener = () => {
-    followings.delete(signal);
+    subscriptions.delete(signal);
     for (const callback of [...callbacks]) if (callbacks.delete(callback)) callback();
   };
-  const following = { callbacks, listener };
-  followings.set(signal, following);
+  const subscription = { callbacks, listener };
+  subscriptions.set(signal, subscription);
   signal.addEventListener("abort", listener, { once: true });
-  return following;
+  return subscription;
 }

@@ -9,14 +9,14 @@ import { mintGrantId } from "../holding/grant-id.js";
 import type { Timer } from "../runtime/clock.js";
 import { ClaimPauses, type PauseTerms } from "./claim-pauses.js";
 import { hadNoEffect, isPresent, SentClaim } from "./sent-claim.js";
-import type { Outcome, Pulse, Waiter } from "./waiter-heartbeats.js";
+import type { Outcome, Waiter, WaiterHeartbeats } from "./waiter-heartbeats.js";
 
-/** What a claim needs to know of its surroundings. */
+/** What all claims of one connection share. */
 export interface ClaimContext {
   readonly caller: Caller;
   readonly tokenCheck: TokenCheck;
-  /** Null when the engine keeps no line; then the claim looks again by itself. */
-  readonly pulse: Pulse | null;
+  /** Null when the engine keeps no queue; the claim polls then. */
+  readonly heartbeats: WaiterHeartbeats | null;
   readonly drift: number;
 }
 
@@ -27,27 +27,27 @@ export interface ClaimRequest extends PauseTerms {
   readonly waitMs: number;
 }
 
-/** Who is told what becomes of a claim. */
+/** Is told how a claim ends, and whom it waits for. */
 export interface ClaimListener {
-  /** One of these two is called, once. */
+  /** Either granted or failed is called, once. */
   granted(grant: Grant, now: number): void;
   failed(error: unknown, claim: PendingClaim): void;
-  /** Told whom the claim waits for, whenever that is learned. */
-  heard(holders: readonly HolderView[]): void;
+  /** Called whenever the backend names the holders that the claim waits for. */
+  onHolders(holders: readonly HolderView[]): void;
 }
 
-type Step = "try" | "stand in line" | "claim again" | "withdraw";
+type Step = "try" | "enqueue" | "claim again" | "withdraw";
 type Answer = Granted | Busy | Queued | Gone | Withdrawn;
 
-/** When patience is spent, an answer that is on its way is waited for so long at most. */
-export const LAST_WORD_MS = 50;
+/** When waitMs is over, a claim still waits this long for an answer that is on its way. */
+export const FINAL_ANSWER_MS = 50;
 
 /**
- * One claim, from the first call until it is granted, out of patience, aborted or failed. Whatever
- * the end, nothing stays behind: no waiter, no grant, no timer, no listener.
+ * One claim, from its first call until it is granted, times out, is aborted or fails. However it
+ * ends, it leaves nothing behind: no waiter, no grant, no timer, no listener.
  *
  * It calls back instead of awaiting: nearly every claim is granted by its first answer, and a chain
- * of promises would cost more than all the rest of it.
+ * of promises would cost more than all the rest of the claim.
  */
 export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
   readonly #context: ClaimContext;
@@ -55,25 +55,28 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
   readonly #listener: ClaimListener;
   readonly #caller: Caller;
   #sent: SentClaim;
-  /** The call under way, and what it asks for. The answers to earlier ones come too late. */
+  /** The call under way. Answers to earlier calls come too late. */
   #call: Call | null = null;
   #step: Step = "try";
-  /** Counts what was to be sent: what waits for its turn is not sent once something else is to be. */
+  /** Counts the sends. A send that waits for its turn is dropped when another send follows it. */
   #sends = 0;
   #wasExposed = false;
   #pauses: ClaimPauses | null = null;
-  /** Whether the backend has said anything, and is heard still. */
+  /** Whether the backend has answered. False again at the timeout if heartbeats were failing. */
   #answered = false;
   #failure: unknown = null;
-  /** Whom it waits for, as far as it was ever heard. */
+  /** The holders that the backend named last. */
   #holders: readonly HolderView[] = [];
   /** The claim whose grant came too late, and was asked for once more. */
   #claimedAgain: SentClaim | null = null;
   #unknownInARow = 0;
   #retryAfterMs = Infinity;
-  #patience: Timer | null = null;
-  /** Of the withdrawal: whether heartbeats failed before it, and whether an enqueue may follow it. */
-  #wasUnheard = false;
+  #waitTimer: Timer | null = null;
+  /**
+   * For the withdrawal: whether heartbeats failed before it, and whether an enqueue may arrive
+   * after it.
+   */
+  #wasSilent = false;
   #mayBeOvertaken = false;
   #over = false;
 
@@ -86,32 +89,35 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
   }
 
   start(): void {
-    // close() must not take the engine away before this has cleaned up behind itself.
+    // close() must not close the engine before this claim has cleaned up.
     this.#caller.began();
     const { waitMs } = this.#request;
-    // Who does not wait at all is answered by its one call, or told by that call's own limit.
+    // A claim that does not wait needs no timer: its one call has a timeout of its own.
     if (waitMs > 0 && waitMs < Infinity) {
-      this.#patience = this.#caller.clock.timer(this.#leftMs(), () => this.#late(), true);
+      this.#waitTimer = this.#caller.clock.timer(this.#leftMs(), () => this.#onTimeout(), true);
     }
     this.#ask();
   }
 
-  /** Whether the backend has said anything. */
+  /** Whether the backend has answered. */
   get isAnswered(): boolean {
     return this.#answered;
   }
 
-  /** Whether the backend left the last heartbeat unanswered: who holds it now, nobody knows. */
-  get isUnheard(): boolean {
+  /** Whether the last heartbeat failed. The list of holders is stale then. */
+  get isSilent(): boolean {
     return this.#sent.waiter !== null && this.#sent.failures > 0;
   }
 
-  /** What the last request failed with, if none was answered since. One that was sent since may have an effect. */
+  /**
+   * The last request's error, unless a later one was answered. A request that is still unanswered
+   * may have an effect, so the error says so.
+   */
   get failure(): unknown {
     return this.#sent.mayArrive ? inDoubt(this.#failure) : this.#failure;
   }
 
-  /** Whom it waits for, as of the last heartbeat; undefined while it stands in no line. */
+  /** The holders as of the last heartbeat; undefined while the claim is in no queue. */
   get holders(): readonly HolderView[] | undefined {
     return this.#sent.waiter === null ? undefined : this.#sent.holders;
   }
@@ -121,11 +127,11 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
   }
 
   #ask(): void {
-    const { pulse } = this.#context;
-    if (pulse !== null && this.#request.waitMs > 0) {
-      // Before the claim is sent: a push may overtake the answer.
-      pulse.enrol(this.#sent, this);
-      this.#send("stand in line");
+    const { heartbeats } = this.#context;
+    if (heartbeats !== null && this.#request.waitMs > 0) {
+      // Added before the claim is sent, because a push may overtake the answer.
+      heartbeats.add(this.#sent, this);
+      this.#send("enqueue");
       return;
     }
     if (this.#request.waitMs > 0) this.#pausing().looking();
@@ -150,7 +156,7 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
     sent.isExposed = true;
     sent.unanswered++;
     const { engine } = this.#caller;
-    if (this.#step === "stand in line") return engine.queue!.enqueue(sent.claim, call);
+    if (this.#step === "enqueue") return engine.queue!.enqueue(sent.claim, call);
     if (this.#step === "withdraw") return engine.queue!.withdraw(sent.claim, call);
     return engine.tryAcquire(sent.claim, call);
   }
@@ -158,14 +164,14 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
   answered(answer: Answer, call: Call, sent: SentClaim): void {
     sent.unanswered--;
     if (!this.#awaits(call)) {
-      // Its tombstone may have ended before the request arrived.
+      // The tombstone may have ended before the request arrived.
       if (this.#caller.clock.now() - call.startedAt >= TOMBSTONE_MS) this.late(answer, sent);
       return;
     }
     try {
       this.#take(answer, call);
     } catch (error) {
-      this.#threw(error);
+      this.#onThrown(error);
     }
   }
 
@@ -178,30 +184,31 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
     try {
       this.#takeFailure(error);
     } catch (thrown) {
-      this.#threw(thrown);
+      this.#onThrown(thrown);
     }
   }
 
   /**
-   * A tombstone awaits a request for two minutes. One that lay in a queue of the client's for longer is
-   * carried out, and its answer tells of a grant that nobody has: it would block everyone for a ttl.
+   * A tombstone lasts two minutes. A request that the client held back for longer is carried out,
+   * and its answer reports a grant that nobody uses. That grant would block everyone for a ttl, so
+   * it is released.
    */
   late(answer: Answer, sent: SentClaim): void {
     if (!sent.isOver || !isPresent(answer)) return;
     abandonClaim(this.#caller, sent.claim, true, this.#request.terms.callTimeoutMs);
   }
 
-  /** What the pulse learned of our place, by a push or a heartbeat. */
-  called(outcome: Outcome): void {
-    this.#leaveLine();
+  /** A push or a heartbeat told what became of our place in the queue. */
+  onOutcome(outcome: Outcome): void {
+    this.#leaveQueue();
     this.#call = null;
     this.#sends++;
     this.#noteAnswer();
     try {
-      if (outcome === "unknown") this.#forgotten();
+      if (outcome === "unknown") this.#onUnknown();
       else this.#accept(outcome);
     } catch (error) {
-      this.#threw(error);
+      this.#onThrown(error);
     }
   }
 
@@ -209,8 +216,11 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
     return !this.#over && call === this.#call;
   }
 
-  /** What strategies and engines throw ends the claim; what its end throws is nobody's but ours. */
-  #threw(error: unknown): void {
+  /**
+   * An error thrown by a retry strategy or an engine ends the claim. An error thrown after the end
+   * is a defect of ours, and is thrown on.
+   */
+  #onThrown(error: unknown): void {
     if (this.#over) throw error;
     this.#fail(error);
   }
@@ -223,57 +233,60 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
       return;
     }
     this.#noteAnswer();
-    if (step === "stand in line" && answer.kind === "queued") {
+    if (step === "enqueue" && answer.kind === "queued") {
       this.#unknownInARow = 0;
-      this.#context.pulse!.queued(this.#sent, answer, call.startedAt);
-      this.#heard(answer.holders);
+      this.#context.heartbeats!.queued(this.#sent, answer, call.startedAt);
+      this.#reportHolders(answer.holders);
       return;
     }
-    this.#leaveLine();
+    this.#leaveQueue();
     if (answer.kind === "granted") this.#accept(answer);
     else if (step === "withdraw") this.#withdrawn();
-    else if (step === "stand in line" || answer.kind === "gone") this.#forgotten();
+    else if (step === "enqueue" || answer.kind === "gone") this.#onUnknown();
     else this.#busy(answer as Busy);
   }
 
   #takeFailure(error: unknown): void {
-    this.#leaveLine();
+    this.#leaveQueue();
     if (this.#step === "claim again") this.#startOver();
-    else if (this.#step !== "withdraw") this.#rideOut(error);
-    else this.#fail(this.#wasUnheard ? error : this.#outOfPatience());
+    else if (this.#step !== "withdraw") this.#retryAfter(error);
+    else this.#fail(this.#wasSilent ? error : this.#timeoutError());
   }
 
   /**
-   * Patience is spent, but the grant may have come first: then it is ours, and good. Whoever stands in
-   * line asks for it; others have asked, or do so now. But no answer is worth more than a moment.
+   * waitMs is over, but the grant may have come first, and then we use it. A claim in the queue
+   * asks by withdrawing; any other claim already has a call under way or sends one now. The wait
+   * for that answer is short.
    */
-  #late(): void {
-    const giveUp = () => this.#fail(this.#outOfPatience());
-    this.#patience = this.#caller.clock.timer(LAST_WORD_MS, giveUp, true);
+  #onTimeout(): void {
+    const giveUp = () => this.#fail(this.#timeoutError());
+    this.#waitTimer = this.#caller.clock.timer(FINAL_ANSWER_MS, giveUp, true);
     if (this.#sent.waiter === null) return;
     this.#holders = this.#sent.holders;
-    this.#wasUnheard = this.isUnheard;
+    this.#wasSilent = this.isSilent;
     // Heartbeats have been failing, so our list of holders is stale.
-    if (this.#wasUnheard) this.#answered = false;
+    if (this.#wasSilent) this.#answered = false;
     this.#mayBeOvertaken = this.#sent.mayArrive;
-    this.#leaveLine();
+    this.#leaveQueue();
     this.#send("withdraw");
   }
 
   #withdrawn(): void {
-    // What is still on its way, a tombstone awaits; what has arrived is released.
+    // The withdrawal released what had arrived. Only an enqueue that is still on its way needs a
+    // tombstone.
     this.#sent.isExposed = this.#mayBeOvertaken;
-    this.#fail(this.#outOfPatience());
+    this.#fail(this.#timeoutError());
   }
 
   /**
-   * A grant may come so late that its lease would be lost on arrival: the belief in a pushed one counts
-   * from the last heartbeat, which may be longer ago than a short ttl lasts. The backend may have it
-   * still, and gives it a fresh ttl when the same claim is repeated. A new claim would lose its place.
+   * A grant may come so late that its lease would be lost on arrival: a pushed grant counts from
+   * the last heartbeat, which may be longer ago than a short ttl. The backend may still keep the
+   * grant, and gives it a fresh ttl when the same claim is repeated. A new claim would lose its
+   * place in the queue.
    */
   #accept(granted: Granted): void {
     const sent = this.#sent;
-    // A million grants that are held need not each remember how they were asked for.
+    // A held grant keeps its SentClaim only where it needs it: there may be a million of them.
     const unanswered = sent.mayArrive ? sent : null;
     const grant = new Grant(sent.claim, granted, this.#context.drift, unanswered);
     const now = this.#caller.clock.now();
@@ -283,14 +296,14 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
       this.#listener.granted(grant, now);
       return;
     }
-    this.#heard([]);
+    this.#reportHolders([]);
     if (this.#isOutOfTime()) return;
     if (this.#claimedAgain === sent) {
       this.#startOver();
       return;
     }
     this.#claimedAgain = sent;
-    // Outside the line: no push that is still on its way can be taken for the answer.
+    // The claim is not in the heartbeats now, so a late push cannot be taken for the answer.
     this.#send("claim again");
   }
 
@@ -300,25 +313,28 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
     this.#ask();
   }
 
-  /** The backend knows no such waiter any more, or keeps for it a grant that was revoked unseen. */
-  #forgotten(): void {
-    // A request that is still on its way would make a waiter of a claim that nobody knows, and a
-    // revoked grant would keep its own claimant out for a whole ttl.
+  /**
+   * The backend no longer knows this waiter, or keeps for it a grant that was revoked before we saw
+   * it.
+   */
+  #onUnknown(): void {
+    // Release the old claim: a request that is still on its way would enqueue a waiter that nobody
+    // knows, and a revoked grant would keep us out for a whole ttl.
     this.#giveUp();
     this.#sent = this.#newClaim();
-    this.#heard([]);
+    this.#reportHolders([]);
     if (this.#isOutOfTime()) return;
-    // Once is a place that was lost. Again and again is a backend that must not be hammered.
+    // One lost place is normal. If it happens again, pause: do not flood the backend.
     if (this.#unknownInARow++ > 0) this.#lookAgainLater();
     else this.#ask();
   }
 
   #busy({ holders, retryAfterMs = Infinity, remembered = false }: Busy): void {
     this.#retryAfterMs = retryAfterMs;
-    // A request before this one may still be on its way.
+    // An earlier request may still be on its way.
     this.#sent.isExposed = this.#sent.mayArrive || remembered;
     this.#unknownInARow = 0;
-    this.#heard(holders);
+    this.#reportHolders(holders);
     if (!this.#isOutOfTime()) this.#lookAgainLater();
   }
 
@@ -327,23 +343,23 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
     this.#failure = null;
   }
 
-  #heard(holders: readonly HolderView[]): void {
+  #reportHolders(holders: readonly HolderView[]): void {
     this.#holders = holders;
-    this.#listener.heard(holders);
+    this.#listener.onHolders(holders);
   }
 
-  /** Whether there is nothing more to do: who was just told of the holders may have ended it as well. */
+  /** Whether the claim is over. The listener that was just called may have ended it too. */
   #isOutOfTime(): boolean {
-    if (!this.#over && this.#leftMs() <= 0) this.#fail(this.#outOfPatience());
+    if (!this.#over && this.#leftMs() <= 0) this.#fail(this.#timeoutError());
     return this.#over;
   }
 
   #lookAgainLater(): void {
     const goesOn = this.#consult((pauses) => pauses.afterBusy(this.#retryAfterMs, this.#leftMs()));
-    if (!goesOn && !this.#over) this.#fail(this.#outOfPatience());
+    if (!goesOn && !this.#over) this.#fail(this.#timeoutError());
   }
 
-  /** A retry strategy is the user's code. It may end this very claim, and nothing that it says counts then. */
+  /** A retry strategy is the user's code. If it ends this claim, its result no longer counts. */
   #consult(ask: (pauses: ClaimPauses) => boolean): boolean {
     const pauses = this.#pausing();
     try {
@@ -356,11 +372,12 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
     }
   }
 
-  #rideOut(error: unknown): void {
+  #retryAfter(error: unknown): void {
     this.#failure = error;
     const leftMs = this.#leftMs();
     const retry = error instanceof EngineError && error.retryable && leftMs > 0;
-    // The same grantId again: if the lost request did arrive, the repeat finds its place in line.
+    // Repeats the same grantId: if the lost request did arrive, the repeat finds its place in the
+    // queue.
     const goesOn = retry && this.#consult((pauses) => pauses.afterFailure(error, leftMs));
     if (!goesOn && !this.#over) this.#fail(this.failure);
   }
@@ -375,7 +392,7 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
     try {
       this.#ask();
     } catch (error) {
-      this.#threw(error);
+      this.#onThrown(error);
     }
   }
 
@@ -385,7 +402,10 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
     this.#listener.failed(error, this);
   }
 
-  /** The grant may exist although nobody will use it: it must not block others for a whole ttl. */
+  /**
+   * The grant may exist although nobody will use it. Release it, or it blocks others for a whole
+   * ttl.
+   */
   #giveUp(): void {
     const sent = this.#sent;
     sent.isOver = true;
@@ -396,14 +416,14 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
 
   #end(): void {
     this.#over = true;
-    this.#patience?.cancel();
-    this.#leaveLine();
+    this.#waitTimer?.cancel();
+    this.#leaveQueue();
     this.#pauses?.end();
     this.#caller.ended();
   }
 
-  #leaveLine(): void {
-    if (this.#sent.waiter !== null) this.#context.pulse!.leave(this.#sent);
+  #leaveQueue(): void {
+    if (this.#sent.waiter !== null) this.#context.heartbeats!.leave(this.#sent);
   }
 
   #leftMs(): number {
@@ -411,8 +431,8 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
     return waitMs === Infinity ? Infinity : startedAt + waitMs - this.#caller.clock.now();
   }
 
-  /** Silence is not busy: who does not hear from the backend is told that, and not a guess. */
-  #outOfPatience(): unknown {
+  /** Silence is not busy. If the backend did not answer, the error says so and does not guess. */
+  #timeoutError(): unknown {
     if (this.#failure !== null) return this.failure;
     const waitedMs = this.#caller.clock.now() - this.#request.startedAt;
     if (!this.#answered) return this.#caller.silence(waitedMs);

@@ -7,7 +7,7 @@ import { Locks } from "../../locks.js";
 import { flakyEngine, ManualClock } from "../../testing/index.js";
 import { fixed } from "./retry.js";
 
-/** An engine that keeps no line; with watch, it still tells that something changed. */
+/** An engine without a queue; with watch, it still reports changes. */
 function withoutQueue(inner: Engine, watch: boolean): Engine {
   const { name, traits } = inner;
   return {
@@ -42,7 +42,7 @@ function outcomeOf<T>(work: Promise<T>): Promise<T | Error> {
 }
 
 for (const fair of ["cohort", "strict"] as const) {
-  test(`a claim looks again by itself where the engine keeps no line (${fair})`, async () => {
+  test(`a claim polls when the engine keeps no queue (${fair})`, async () => {
     const { clock, locks, other } = stage();
     const holder = await other.acquire("a");
     const waiting = locks.acquire("a", { fair });
@@ -52,7 +52,7 @@ for (const fair of ["cohort", "strict"] as const) {
     assert.ok((await waiting).held);
   });
 
-  test(`a claim without a line ends with its patience and leaves no timer (${fair})`, async () => {
+  test(`a claim without a queue ends after waitMs and leaves no timer (${fair})`, async () => {
     const { clock, locks, other } = stage();
     await other.acquire("a", { renew: false, ttlMs: 3_600_000, label: "the holder" });
     await clock.advance(0);
@@ -65,7 +65,7 @@ for (const fair of ["cohort", "strict"] as const) {
     assert.equal(clock.timers, before);
   });
 
-  test(`a strategy says how often to look again where there is no line (${fair})`, async () => {
+  test(`a retry strategy sets the delays between polls when there is no queue (${fair})`, async () => {
     const { clock, engine, locks, other } = stage();
     await other.acquire("a");
     const waiting = outcomeOf(
@@ -77,11 +77,11 @@ for (const fair of ["cohort", "strict"] as const) {
     assert.ok((await waiting) instanceof AcquireTimeoutError);
   });
 
-  test(`a change that is announced is looked at, at once (${fair})`, async () => {
+  test(`a reported change causes a poll at once (${fair})`, async () => {
     const { clock, locks, other, changed } = stage(true);
     const holder = await other.acquire("a");
     const waiting = locks.acquire("a", { fair });
-    // By now a look is due only every second or so.
+    // By now a poll is due only every second or so.
     await clock.advance(10_000);
     await holder.release();
     changed("a");
@@ -89,7 +89,7 @@ for (const fair of ["cohort", "strict"] as const) {
     assert.ok((await waiting).held);
   });
 
-  test(`a change that overtakes the answer to a look is not missed (${fair})`, async () => {
+  test(`a change that overtakes the answer to a poll is not missed (${fair})`, async () => {
     const { clock, engine, locks, other, changed } = stage(true);
     const holder = await other.acquire("a");
     let answer = () => {};
@@ -104,11 +104,11 @@ for (const fair of ["cohort", "strict"] as const) {
     answer();
     await clock.advance(0);
     await clock.advance(0);
-    assert.equal(engine.calls("tryAcquire"), 2, "it did not look again at once");
+    assert.equal(engine.calls("tryAcquire"), 2, "it did not poll again at once");
     assert.ok((await waiting).held);
   });
 
-  test(`an abort between two looks leaves no timer and no listener (${fair})`, async () => {
+  test(`an abort between two polls leaves no timer and no listener (${fair})`, async () => {
     const { clock, store, locks, other } = stage(true);
     await other.acquire("a", { renew: false, ttlMs: 3_600_000 });
     await clock.advance(0);
@@ -124,7 +124,7 @@ for (const fair of ["cohort", "strict"] as const) {
     assert.equal(store.changeListeners.size, listeners);
   });
 
-  test(`close between two looks ends the wait (${fair})`, async () => {
+  test(`close between two polls ends the wait (${fair})`, async () => {
     const { clock, locks, other } = stage();
     await other.acquire("a");
     const waiting = outcomeOf(locks.acquire("a", { fair }));
@@ -134,7 +134,7 @@ for (const fair of ["cohort", "strict"] as const) {
   });
 }
 
-test("looks are spread out: at most twenty in ten seconds", async () => {
+test("polls are spread out: at most twenty-five in ten seconds", async () => {
   const { clock, engine, locks, other } = stage();
   await other.acquire("a");
   const waiting = outcomeOf(locks.acquire("a", { waitMs: 10_000 }));
@@ -143,7 +143,7 @@ test("looks are spread out: at most twenty in ten seconds", async () => {
   assert.ok(engine.calls("tryAcquire") <= 25, `${engine.calls("tryAcquire")} looks`);
 });
 
-test("a change of another resource wakes nobody", async () => {
+test("a change of another resource causes no poll", async () => {
   const { clock, engine, locks, other, changed } = stage(true);
   await other.acquire("a");
   const waiting = outcomeOf(locks.acquire("a", { waitMs: 20_000 }));
@@ -156,7 +156,7 @@ test("a change of another resource wakes nobody", async () => {
   await waiting;
 });
 
-test("a busy answer that was lost leaves nothing, and a granted one whose answer was lost neither", async () => {
+test("a lost answer leaves no waiter and no grant, whether it was busy or granted", async () => {
   const { clock, engine, locks, store } = stage();
   engine.inject("tryAcquire", { kind: "lose-reply" });
   assert.ok((await outcomeOf(locks.acquire("a"))) instanceof Error);

@@ -1,22 +1,23 @@
 import type { Engine } from "../../engine.js";
 import { exponential, type RetryStrategy } from "./retry.js";
 
-/** Where the backend can neither keep a line nor tell of changes, looking again is all there is. */
+/** For a backend that neither keeps a queue nor reports changes. */
 const POLLING: RetryStrategy = exponential({ minMs: 20, maxMs: 1_000 });
-/** Where it tells of changes, a look is only for the notice that got lost. */
+/** For a backend that reports changes: polling only covers a notification that was lost. */
 const WATCHING: RetryStrategy = exponential({ minMs: 1_000, maxMs: 1_000 });
 
-/** How often to look again while a resource is busy, where the caller has no wish of its own. */
-export function ownPace(engine: Engine): RetryStrategy {
+/** Delays between polls while a resource is busy, unless the caller gives its own. */
+export function pollDelays(engine: Engine): RetryStrategy {
   return engine.watch ? WATCHING : POLLING;
 }
 
 /**
- * What the engine announces of one resource, from the moment on at which this is made. A notice may
- * overtake the answer to a look that was carried out before it, so it is remembered.
+ * Collects the changes that the engine reports for one resource, from its construction on. A
+ * notification may overtake the answer to a poll that the backend carried out before the change, so
+ * it is remembered.
  */
-export class Changes {
-  /** Whether one was announced that the last look may have missed. */
+export class ChangeSubscription {
+  /** Whether a change was reported that the last poll may have missed. */
   seen = false;
   onChange: () => void = ignore;
   readonly #stop: (() => void) | undefined;

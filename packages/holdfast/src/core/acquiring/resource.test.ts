@@ -45,7 +45,7 @@ for (const [why, name] of [
   });
 }
 
-test("a glob's star is any run, its question mark one character, all else itself", () => {
+test("a glob's star matches any run, its question mark one character, all else itself", () => {
   const matches = (glob: string, name: string) => compileGlob(glob).test(name);
   assert.ok(matches("*", "anything\nat all"));
   assert.ok(matches("invoice:*", "invoice:"));
@@ -68,7 +68,7 @@ test("a glob without star and question mark matches its own text only", () => {
   );
 });
 
-test("a glob with stars agrees with a search of all ways to share the name among them", () => {
+test("a glob with stars agrees with a search of all ways to split the name among them", () => {
   const text = fc.string({ unit: fc.constantFrom("a", "b", "🔒"), maxLength: 8 });
   const glob = fc.string({ unit: fc.constantFrom("a", "b", "🔒", "*", "?"), maxLength: 8 });
   fc.assert(

@@ -1,6 +1,6 @@
 import { UsageError } from "../../errors.js";
 
-/** The longest name every backend takes with room for a prefix: 1 KiB of UTF-8. */
+/** The longest name that fits in every backend with room for a prefix: 1 KiB of UTF-8. */
 export const MAX_RESOURCE_BYTES = 1024;
 
 /** Names are taken as they are: no trimming, no case folding, no Unicode normalisation. */
@@ -21,7 +21,7 @@ export function checkResource(name: unknown): asserts name is string {
   if (name.includes("\0")) {
     throw new UsageError(`a resource name must not contain NUL, got ${JSON.stringify(name)}`);
   }
-  // Half of a surrogate pair has no UTF-8 form: two such names would become one at the backend.
+  // A lone surrogate has no UTF-8 form, so two such names would become one at the backend.
   if (!name.isWellFormed()) {
     throw new UsageError(
       `a resource name must be well-formed Unicode, got ${JSON.stringify(name)}`,
@@ -34,19 +34,19 @@ export interface Glob {
 }
 
 /**
- * `*` is any run of characters, `?` is one; everything else is itself. No regular expression: it
- * would try every way to share a name among the stars, and three of them can take minutes. When a
- * star has found its place, the stars before it need not be tried again.
+ * `*` matches any run of characters, `?` matches one; every other character matches itself. This is
+ * no regular expression, because that would try every way to split a name among the stars: three
+ * stars can take minutes. Here, once a star has matched, earlier stars are not tried again.
  */
 export function compileGlob(glob: string): Glob {
-  // As characters, because a question mark stands for a whole one, not for half of a surrogate pair.
+  // Split into characters: a question mark matches a whole one, not half of a surrogate pair.
   const pattern = [...glob];
   return { test: (name) => matches(pattern, name) };
 }
 
 function matches(pattern: readonly string[], name: string): boolean {
   let [at, i] = [0, 0];
-  // Where the last star is, and where in the name its run ends as far as it was tried.
+  // The position of the last star, and where in the name its run ends so far.
   let [star, runEnd] = [-1, 0];
   while (i < name.length) {
     const char = charAt(name, i);
@@ -68,7 +68,7 @@ function matches(pattern: readonly string[], name: string): boolean {
   return at === pattern.length;
 }
 
-/** The whole character, not half of a surrogate pair. */
+/** The whole character at i, never half of a surrogate pair. */
 function charAt(text: string, i: number): string {
   return String.fromCodePoint(text.codePointAt(i)!);
 }

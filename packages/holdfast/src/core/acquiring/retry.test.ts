@@ -16,19 +16,19 @@ function take(delays: Iterable<number>, most = 50): number[] {
   return taken;
 }
 
-test("fixed gives the same delay, as often as it is told, else for ever", () => {
+test("fixed gives the same delay, as often as `times` says, by default for ever", () => {
   assert.deepEqual(take(fixed({ delayMs: 7, times: 3 })), [7, 7, 7]);
   assert.deepEqual(take(fixed({ delayMs: 9_000 }), 100), Array(100).fill(9_000));
   assert.deepEqual(take(fixed({ delayMs: 0, times: 2 })), [0, 0]);
   assert.deepEqual(take(fixed({ delayMs: 5, times: 0 })), []);
 });
 
-test("fixed and exponential can be walked again from the start", () => {
+test("fixed and exponential can be iterated again from the start", () => {
   const delays = exponential({ jitter: 0, times: 3 });
   assert.deepEqual(take(delays), take(delays));
 });
 
-test("exponential grows by its factor up to maxMs, without jitter exactly", () => {
+test("exponential without jitter grows exactly by its factor, up to maxMs", () => {
   const delays = exponential({ minMs: 10, maxMs: 100, factor: 3, jitter: 0 });
   assert.deepEqual(take(delays, 5), [10, 30, 90, 100, 100]);
   assert.deepEqual(take(exponential({ jitter: 0 }), 1), [EXPONENTIAL_DEFAULTS.minMs]);
@@ -58,14 +58,14 @@ test("exponential's jitter is not the same every time", () => {
   assert.ok(new Set(delays).size > 10);
 });
 
-test("exponential never runs out of numbers", () => {
+test("exponential yields finite delays for ever", () => {
   for (const options of [{ minMs: 0 }, { minMs: 1 }, { factor: 100 }]) {
     const walk = new RetryWalk(exponential(options));
     for (let n = 0; n < 2_000; n++) assert.ok(Number.isFinite(walk.next(undefined)));
   }
 });
 
-test("delays that make no sense are refused where they are written", () => {
+test("impossible delays are refused when the strategy is made", () => {
   for (const options of [
     { minMs: -1 },
     { minMs: 10, maxMs: 5 },
@@ -80,11 +80,11 @@ test("delays that make no sense are refused where they are written", () => {
   assert.throws(() => fixed({ delayMs: -1 }), UsageError);
 });
 
-test("a walk without a strategy tries no further", () => {
+test("a RetryWalk without a strategy allows no other try", () => {
   assert.equal(new RetryWalk(undefined).next(new Error("x")), null);
 });
 
-test("a walk ends with its iterable", () => {
+test("a RetryWalk ends with its iterable", () => {
   const walk = new RetryWalk([5, 6]);
   assert.deepEqual([walk.next(1), walk.next(2), walk.next(3), walk.next(4)], [5, 6, null, null]);
 });
@@ -99,7 +99,7 @@ test("a generator gets the first error as its argument and each later one from y
   assert.deepEqual(seen, ["one", "two", "three"]);
 });
 
-test("a generator is not begun before the first error", () => {
+test("a generator is not started before the first error", () => {
   let begun = false;
   const walk = new RetryWalk(function* () {
     begun = true;
@@ -109,7 +109,7 @@ test("a generator is not begun before the first error", () => {
   assert.equal(begun, false);
 });
 
-test("a generator's finally runs at the end of the walk, once", () => {
+test("a generator's finally runs once, at the end of the RetryWalk", () => {
   let ended = 0;
   const walk = new RetryWalk(function* () {
     try {
@@ -124,7 +124,7 @@ test("a generator's finally runs at the end of the walk, once", () => {
   assert.equal(ended, 1);
 });
 
-test("an error that a generator throws comes out of the walk", () => {
+test("an error that a generator throws comes out of the RetryWalk", () => {
   const walk = new RetryWalk(function* (first): Generator<number, void, unknown> {
     yield 1;
     throw first;
@@ -134,7 +134,7 @@ test("an error that a generator throws comes out of the walk", () => {
   assert.throws(() => walk.next("second"), error);
 });
 
-test("a strategy that gives no iterator is refused with what it gave", async () => {
+test("a strategy that gives no iterator is refused, and its result is shown", async () => {
   for (const given of [null, undefined, 5, {}, [100]]) {
     assert.throws(() => new RetryWalk((() => given) as never).next("error"), UsageError);
   }
@@ -147,7 +147,7 @@ test("a strategy that gives no iterator is refused with what it gave", async () 
   );
 });
 
-test("what is no delay is refused with what it was", () => {
+test("a yielded value that is no delay is refused and shown", () => {
   for (const value of [-1, Number.NaN, Infinity, "5", undefined, 5n]) {
     const walk = new RetryWalk([value] as Iterable<number>);
     assert.throws(() => walk.next("error"), UsageError, String(value));

@@ -27,7 +27,10 @@ export interface ExponentialOptions {
   readonly minMs?: number;
   readonly maxMs?: number;
   readonly factor?: number;
-  /** The part of each delay that is random, 0 to 1: contenders that fail together part again. */
+  /**
+   * The part of each delay that is random, 0 to 1, so that contenders that failed together spread
+   * out.
+   */
   readonly jitter?: number;
   readonly times?: number;
 }
@@ -53,7 +56,7 @@ export function exponential(options: ExponentialOptions = {}): Iterable<number> 
   return {
     *[Symbol.iterator]() {
       for (let n = 0; n < times; n++) {
-        // 0 times a power that has grown to Infinity would be no number.
+        // Without this, 0 times an infinite power would be NaN.
         const delayMs = minMs === 0 ? 0 : Math.min(maxMs, minMs * factor ** n);
         yield delayMs * (1 - jitter * (randomInt(1_000_001) / 1_000_000));
       }
@@ -61,7 +64,7 @@ export function exponential(options: ExponentialOptions = {}): Iterable<number> 
   };
 }
 
-/** One acquire's walk through its strategy. */
+/** Iterates over the retry strategy of one acquire. */
 export class RetryWalk {
   readonly #strategy: RetryStrategy | undefined;
   #iterator: Iterator<number, unknown, unknown> | undefined;
@@ -70,21 +73,21 @@ export class RetryWalk {
     this.#strategy = strategy;
   }
 
-  /** The delay before the next try, or null when there is to be none. */
+  /** The delay before the next try; null when the strategy has ended. */
   next(error: unknown): number | null {
     const strategy = this.#strategy;
     if (strategy === undefined) return null;
-    this.#iterator ??= begun(strategy, error);
+    this.#iterator ??= iteratorOf(strategy, error);
     const step = this.#iterator.next(error);
-    if (typeof step !== "object" || step === null) throw noDelay(step);
+    if (typeof step !== "object" || step === null) throw badDelay(step);
     if (step.done) return null;
     if (typeof step.value === "number" && step.value >= 0 && step.value < Infinity) {
       return step.value;
     }
-    throw noDelay(step.value);
+    throw badDelay(step.value);
   }
 
-  /** Lets a generator run its `finally`. What that throws must cost nobody a grant. */
+  /** Lets a generator run its `finally`. If that throws, the grant is not affected. */
   end(): void {
     try {
       this.#iterator?.return?.();
@@ -94,7 +97,7 @@ export class RetryWalk {
   }
 }
 
-function begun(strategy: RetryStrategy, error: unknown): Iterator<number, unknown, unknown> {
+function iteratorOf(strategy: RetryStrategy, error: unknown): Iterator<number, unknown, unknown> {
   const iterator: unknown =
     typeof strategy === "function" ? strategy(error) : strategy[Symbol.iterator]();
   if (typeof (iterator as Iterator<number> | null)?.next === "function") {
@@ -106,7 +109,7 @@ function begun(strategy: RetryStrategy, error: unknown): Iterator<number, unknow
   );
 }
 
-function noDelay(value: unknown): UsageError {
+function badDelay(value: unknown): UsageError {
   return new UsageError(
     `a retry strategy must yield milliseconds of 0 or more, got ${show(value)}`,
   );

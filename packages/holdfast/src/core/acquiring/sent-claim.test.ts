@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Claim } from "../../engine.js";
 import { SentClaim } from "./sent-claim.js";
 
-test("a request may arrive until it is answered, and for ever once an answer was lost", () => {
+test("mayArrive is true until the request is answered, and for ever once an answer was lost", () => {
   const sent = new SentClaim({} as Claim);
   assert.equal(sent.mayArrive, false);
   sent.unanswered++;

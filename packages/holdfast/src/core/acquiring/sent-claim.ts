@@ -2,17 +2,20 @@ import type { Claim, HolderView } from "../../engine.js";
 import { EngineError, HoldfastError, UsageError } from "../../errors.js";
 import type { Waiter } from "./waiter-heartbeats.js";
 
-/** A claim under one grantId: what the backend may know of it, and its place in the backend's queue. */
+/**
+ * A claim under one grantId: what the backend may know of it, and its place in the backend's queue.
+ */
 export class SentClaim {
   readonly claim: Claim;
   /** Whether the backend may know of it. */
   isExposed = false;
-  /** How many requests are under way, and whether the answer to one was lost. */
+  /** How many requests are unanswered, and whether the answer to one was lost. */
   unanswered = 0;
   lost = false;
-  /** Whether nobody wants the grant any more: one that is told of from then on is nobody's. */
+  /** Whether the claim is given up. A grant that is reported after that must be released. */
   isOver = false;
-  // From here on: of its place, for the pulse to change. Null while it stands in no queue.
+  // The fields from here on describe the place in the queue. Only the heartbeats write them. waiter
+  // is null while the claim is in no queue.
   waiter: Waiter | null = null;
   holders: readonly HolderView[] = [];
   dueAt = Infinity;
@@ -25,8 +28,8 @@ export class SentClaim {
   }
 
   /**
-   * Whether a request may still be on its way: its answer was lost, or has not come yet. Then the release
-   * must leave a tombstone, or a straggler becomes an orphan.
+   * Whether a request may still be on its way: its answer was lost, or has not come yet. The
+   * release must leave a tombstone then, or a late request creates a grant that nobody releases.
    */
   get mayArrive(): boolean {
     return this.lost || this.unanswered > 0;
@@ -38,7 +41,7 @@ export function isPresent(answer: { readonly kind?: unknown }): boolean {
   return answer.kind === "granted" || answer.kind === "queued";
 }
 
-/** Whether an error vouches for it that nothing changed at the backend. */
+/** Whether an error guarantees that nothing changed at the backend. */
 export function hadNoEffect(error: unknown): boolean {
   if (error instanceof EngineError) return error.effect === "none";
   return (

@@ -8,7 +8,7 @@ import { outcomeOf, stage as plainStage } from "../test/stage.fixture.js";
 
 const STRICT = { fair: "strict", waitMs: 600_000 } as const;
 
-/** A stage, and work that notes who is inside. */
+/** A stage, and a function that records who holds the resource. */
 function stage() {
   const plain = plainStage();
   const served: string[] = [];
@@ -26,11 +26,11 @@ function stage() {
   return { ...plain, served, tokens, visit };
 }
 
-test("each strict waiter of a process has a claim and a place of its own, shown by inspect", async () => {
+test("each strict waiter of a process has its own claim and place, shown by inspect", async () => {
   const { engine, locks, other, visit, served, tokens } = stage();
   const holder = await locks.acquire("a", STRICT);
   const visits = ["1", "2", "3"].map((who) => visit(who, locks, { ...STRICT, label: who }));
-  assert.equal(engine.calls("enqueue"), 4, "none is held back");
+  assert.equal(engine.calls("enqueue"), 4, "a claim was held back");
   const { waiters } = await other.inspect("a");
   assert.deepEqual(
     waiters.map(({ label }) => label),
@@ -40,7 +40,7 @@ test("each strict waiter of a process has a claim and a place of its own, shown 
   await now(Promise.all(visits));
   assert.deepEqual(served, ["1", "2", "3"]);
   assert.ok(holder.token < tokens[0]! && tokens[0]! < tokens[1]! && tokens[1]! < tokens[2]!);
-  assert.equal(engine.calls("release"), 4, "nothing is passed on");
+  assert.equal(engine.calls("release"), 4, "a lease was handed over");
 });
 
 test("strict waiters of all processes are served in the order of arrival", async () => {
@@ -54,7 +54,7 @@ test("strict waiters of all processes are served in the order of arrival", async
   assert.deepEqual(served, ["1", "2", "theirs", "3", "4", "their last"]);
 });
 
-test("a holder that wants the resource again at once stands behind those who came before", async () => {
+test("a holder that acquires again at once goes behind the waiters that came before", async () => {
   const { locks, other, visit, served } = stage();
   const holder = await locks.acquire("a", STRICT);
   const visits = [visit("ours", locks), visit("theirs", other)];
@@ -64,7 +64,7 @@ test("a holder that wants the resource again at once stands behind those who cam
   assert.deepEqual(served, ["ours", "theirs", "again"]);
 });
 
-test("a reader that comes after strict waiters does not overtake them, nor does a cohort", async () => {
+test("neither a reader nor a cohort overtakes strict waiters that came before", async () => {
   for (const [who, options] of [
     ["reader", { waitMs: 600_000, mode: "shared" }],
     ["neighbour", { waitMs: 600_000 }],
@@ -81,14 +81,14 @@ test("a reader that comes after strict waiters does not overtake them, nor does 
   }
 });
 
-test("a strict waiter that gives up is left out; when all have, nothing is left", async () => {
-  const { clock, locks, inLine, held, visit, served } = stage();
+test("a strict waiter that is aborted is skipped, and nothing is left when all are", async () => {
+  const { clock, locks, queued, held, visit, served } = stage();
   const holder = await locks.acquire("a", STRICT);
   const [one, all] = [new AbortController(), new AbortController()];
   const leaving = outcomeOf(locks.acquire("a", { ...STRICT, signal: one.signal }));
   const staying = visit("staying", locks);
   await clock.advance(0);
-  assert.equal(inLine("a"), 2);
+  assert.equal(queued("a"), 2);
   one.abort(new Error("enough"));
   assert.equal(((await leaving) as Error).message, "enough");
   await holder.release();
@@ -101,7 +101,7 @@ test("a strict waiter that gives up is left out; when all have, nothing is left"
   all.abort(new Error("all"));
   for (const wait of waits) assert.equal(((await wait) as Error).message, "all");
   await clock.advance(0);
-  assert.equal(inLine("a"), 0);
+  assert.equal(queued("a"), 0);
   await second.release();
   await clock.advance(0);
   assert.equal(held("a"), 0);
@@ -126,13 +126,13 @@ test("a strict waiter keeps its place when its neighbour's grant is lost", async
 });
 
 test("close ends strict waiters and leaves no timer", async () => {
-  const { clock, locks, inLine } = stage();
+  const { clock, locks, queued } = stage();
   await locks.acquire("a", STRICT);
   const waits = [1, 2].map(() => outcomeOf(locks.acquire("a", STRICT)));
   await clock.advance(0);
-  assert.equal(inLine("a"), 2);
+  assert.equal(queued("a"), 2);
   await now(locks.close());
   for (const wait of waits) assert.match(String(await wait), /were closed/);
-  assert.equal(inLine("a"), 0);
+  assert.equal(queued("a"), 0);
   assert.equal(clock.timers, 0);
 });

@@ -28,7 +28,7 @@ function stage() {
   return { clock, store, engine, locks, other, batches };
 }
 
-test("heartbeats of many waiters travel together, one call per interval", async () => {
+test("heartbeats of many waiters are sent together, one call per interval", async () => {
   const { clock, locks, other, batches } = stage();
   for (let i = 0; i < 200; i++) {
     await other.acquire(`r${i}`);
@@ -55,7 +55,7 @@ test("a batch of heartbeats holds at most a thousand waiters, and none is left o
   await locks.close();
 });
 
-test("a heartbeat that fails keeps the place, and is told as an event", async () => {
+test("a failed heartbeat keeps the place, and is reported as an event", async () => {
   const { clock, engine, locks, other } = stage();
   const holder = await other.acquire("a");
   engine.pushes("drop");
@@ -75,11 +75,11 @@ test("a heartbeat that fails keeps the place, and is told as an event", async ()
   channels.failed.unsubscribe(listener);
   const lease = await waiting;
   assert.ok(lease.held);
-  assert.equal(engine.calls("enqueue"), 1, "it did not have to stand in line again");
+  assert.equal(engine.calls("enqueue"), 1, "it had to join the queue again");
   assert.ok(failures.length >= 3 && failures.length <= 12, `${failures.length} events in 5 s`);
 });
 
-test("a waiter whom the backend does not know any more stands in line again", async () => {
+test("a waiter that the backend no longer knows joins the queue again", async () => {
   const { clock, engine, locks, other, store } = stage();
   const holder = await other.acquire("a");
   const waiting = locks.acquire("a", ALONE);
@@ -92,7 +92,7 @@ test("a waiter whom the backend does not know any more stands in line again", as
   assert.ok((await waiting).held);
 });
 
-test("one waiter's long callTimeoutMs does not silence the others' heartbeats", async () => {
+test("one waiter's long callTimeoutMs does not delay the others' heartbeats", async () => {
   const { clock, engine, locks, other } = stage();
   await (await locks.acquire("x", { ...ALONE, callTimeoutMs: 3_600_000 })).release();
   const holder = await other.acquire("a");
@@ -134,7 +134,7 @@ test("one waiter's tiny callTimeoutMs does not cost the others their heartbeats"
   await clock.advance(500);
   await holder.release();
   await clock.advance(5_000);
-  assert.ok(granted, "the backend answers within 5 ms, and the turn was never noticed");
+  assert.ok(granted, "the backend answers within 5 ms, and the grant was never noticed");
 });
 
 test("heartbeats do not overlap while one hangs", async () => {
@@ -149,7 +149,7 @@ test("heartbeats do not overlap while one hangs", async () => {
   await locks.close();
 });
 
-test("a push that comes before the answer to enqueue is taken", async () => {
+test("a push that comes before the answer to enqueue is accepted", async () => {
   const { clock, engine, locks, other } = stage();
   const holder = await other.acquire("a");
   engine.inject("enqueue", { kind: "hold-reply", until: new Promise(() => {}) });
@@ -160,7 +160,7 @@ test("a push that comes before the answer to enqueue is taken", async () => {
   assert.ok((await waiting).held);
 });
 
-test("a push counts from the instant that it names, not from its arrival", async () => {
+test("the validity of a pushed grant counts from its since, not from its arrival", async () => {
   const { clock, engine, locks, other } = stage();
   const holder = await other.acquire("a");
   let arrive = () => {};
@@ -179,7 +179,7 @@ test("a push counts from the instant that it names, not from its arrival", async
   assert.ok(lease.remainingMs() <= 3_000 - 800 - 300, `${lease.remainingMs()} ms are claimed`);
 });
 
-test("a push for a wait that was aborted gives nobody a lease, and the grant is given back", async () => {
+test("a push for an aborted wait makes no lease, and its grant is released", async () => {
   const { clock, engine, locks, other, store } = stage();
   const holder = await other.acquire("a");
   let arrive = () => {};
@@ -199,7 +199,7 @@ test("a push for a wait that was aborted gives nobody a lease, and the grant is 
   assert.equal(store.resources.size, 0);
 });
 
-test("a pending wait for ever keeps the process alive, before, during and between heartbeats", async () => {
+test("a wait without limit keeps the process alive before, during and between heartbeats", async () => {
   const { clock, engine, locks, other } = stage();
   await other.acquire("a");
   void locks.acquire("a", { fair: "strict", waitMs: Infinity }).catch(() => {});

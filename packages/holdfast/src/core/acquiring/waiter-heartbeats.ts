@@ -6,22 +6,24 @@ import { GenerationalMap } from "../runtime/generational-map.js";
 import type { SentClaim } from "./sent-claim.js";
 
 const MAX_BATCH = 1_000;
-// A waiter whose heartbeat is due within half its interval goes along with the ones due now: the
-// number of calls then depends on the interval, not on the number of waiters.
+// A heartbeat that is due within half its interval is sent with the ones due now. The number of
+// calls then depends on the interval, not on the number of waiters.
 const BATCH_AHEAD = 0.5;
 const REPEAT_MS = 100;
 const SLOWEST_MS = 1_000;
 
-/** "unknown" is a place that the backend has forgotten. */
+/** "unknown": the backend does not know this waiter any more. */
 export type Outcome = Granted | "unknown";
 
-/** Whoever is called leaves the line in the same breath, so that nobody is called twice. */
+/**
+ * Told what became of its place. It must call leave() before it returns, so that it is told once.
+ */
 export interface Waiter {
-  called(outcome: Outcome): void;
+  onOutcome(outcome: Outcome): void;
 }
 
-/** Sends the heartbeats of all waiters of one engine, in batches, and takes the pushes. */
-export class Pulse {
+/** Sends the heartbeats of all waiters of one engine in batches, and passes pushed grants on. */
+export class WaiterHeartbeats {
   readonly #caller: Caller;
   readonly #queue: QueueFacet;
   readonly #waiting = new GenerationalMap<string, SentClaim>();
@@ -34,12 +36,12 @@ export class Pulse {
     this.#caller = caller;
     this.#queue = queue;
     this.#stopListening = queue.onGrant((ref, granted) => {
-      this.#waiting.get(ref.grantId)?.waiter?.called(granted);
+      this.#waiting.get(ref.grantId)?.waiter?.onOutcome(granted);
     });
   }
 
-  /** Before the claim is sent: a push may overtake the answer to enqueue. */
-  enrol(place: SentClaim, waiter: Waiter): void {
+  /** Called before the claim is sent, because a push may overtake the answer to enqueue. */
+  add(place: SentClaim, waiter: Waiter): void {
     place.waiter = waiter;
     place.holders = [];
     place.dueAt = Infinity;
@@ -57,7 +59,7 @@ export class Pulse {
 
   leave(place: SentClaim): void {
     this.#waiting.delete(place.claim.grantId);
-    // What has left must hold nothing: the map's former tables may keep it for a while.
+    // Old tables of the map may keep this entry for a while, so it must not keep the waiter alive.
     place.waiter = null;
     if (this.#waiting.size > 0) return;
     this.#timer?.cancel();
@@ -72,7 +74,7 @@ export class Pulse {
   async #beat(): Promise<void> {
     this.#timer = null;
     this.#wakeAt = Infinity;
-    // One call at a time: a backend that answers slowly must not be asked ever faster.
+    // One call at a time, so that a slow backend does not get more and more calls.
     if (this.#beating) return;
     this.#beating = true;
     const now = this.#caller.clock.now();
@@ -85,8 +87,8 @@ export class Pulse {
   }
 
   async #ask(batch: readonly SentClaim[]): Promise<void> {
-    // One that hangs must not cost the places of those who wait for the next; and how long one
-    // waiter would let its own calls take is not for the others to suffer from.
+    // A batch that hangs must not cost the next batch its places. The timeout does not depend on
+    // any one waiter's callTimeoutMs, because all waiters of the batch share it.
     const timeoutMs = Math.max(SLOWEST_MS, Math.min(...batch.map((place) => place.intervalMs)));
     let startedAt = 0;
     let answers: readonly (Queued | Granted | Unknown | Failed)[];
@@ -105,17 +107,17 @@ export class Pulse {
       return;
     }
     for (const [i, place] of batch.entries()) {
-      // One that was pushed its grant meanwhile, or gave up, has left already.
+      // This waiter got its grant by a push, or gave up, during the call.
       if (place.waiter === null) continue;
       const answer = answers[i]!;
-      if (answer.kind === "granted") place.waiter.called(answer);
-      else if (answer.kind === "unknown") place.waiter.called("unknown");
+      if (answer.kind === "granted") place.waiter.onOutcome(answer);
+      else if (answer.kind === "unknown") place.waiter.onOutcome("unknown");
       else if (answer.kind === "queued") this.queued(place, answer, startedAt);
       else this.#postpone(place);
     }
   }
 
-  /** The backend may still know us: the place is kept, and asked about again, ever more slowly. */
+  /** The backend may still know this waiter. Keep the place, and ask again with growing delays. */
   #postpone(place: SentClaim): void {
     const delayMs = Math.min(
       REPEAT_MS * 2 ** place.failures++,

@@ -12,7 +12,7 @@ function stage() {
   return { clock, caller: new Caller(memoryEngine(), clock) };
 }
 
-test("a call carries the instant before it was sent and its limit, and leaves no timer", async () => {
+test("a call carries its start and its timeout, and leaves no timer", async () => {
   const { clock, caller } = stage();
   let seen: Call | undefined;
   const answer = await caller.call(250, async (call) => {
@@ -24,7 +24,7 @@ test("a call carries the instant before it was sent and its limit, and leaves no
   assert.equal(clock.timers, 0);
 });
 
-test("a call without an answer fails after its limit, with effect unknown", async () => {
+test("a call without an answer fails after its timeout, with effect unknown", async () => {
   const { clock, caller } = stage();
   const asked = outcomeOf(caller.call(250, () => new Promise<never>(() => {})));
   await clock.advance(250);
@@ -35,7 +35,7 @@ test("a call without an answer fails after its limit, with effect unknown", asyn
   assert.match(error.message, /memory.*250 ms/);
 });
 
-test("an answer that comes after the limit is not heard, and neither is a failure", async () => {
+test("an answer or a failure that comes after the timeout is ignored", async () => {
   const { clock, caller } = stage();
   for (const late of [() => "answer", () => Promise.reject(new Error("late"))]) {
     let answer = () => {};
@@ -50,7 +50,7 @@ test("an answer that comes after the limit is not heard, and neither is a failur
   }
 });
 
-test("an error that is not ours becomes an EngineError of unknown effect that is not retried", async () => {
+test("a foreign error becomes an EngineError with effect unknown that is not retried", async () => {
   const { caller } = stage();
   for (const thrown of [new TypeError("odd"), "a string"]) {
     const error = await outcomeOf(caller.call(10, () => Promise.reject(thrown)));
@@ -60,7 +60,7 @@ test("an error that is not ours becomes an EngineError of unknown effect that is
   }
 });
 
-test("an error of ours passes as it is, thrown or rejected", async () => {
+test("a HoldfastError passes unchanged, thrown or rejected", async () => {
   const { clock, caller } = stage();
   const own = new UsageError("own");
   assert.equal(await outcomeOf(caller.call(10, () => Promise.reject(own))), own);
@@ -71,7 +71,7 @@ test("an error of ours passes as it is, thrown or rejected", async () => {
   assert.equal(clock.timers, 0);
 });
 
-test("only a call that keeps alive holds the process", async () => {
+test("only a call with keepAlive keeps the process alive", async () => {
   const { clock, caller } = stage();
   void outcomeOf(caller.call(10, () => new Promise(() => {}), false));
   await clock.advance(0);
@@ -91,7 +91,7 @@ test("a batch with another number of answers, or with holes, is refused", () => 
   assert.throws(() => expectAnswers(caller, 2, holes), /asked for 2 answers and gave 1/);
 });
 
-test("each answer comes with its call and context, also where calls overlap or come late", async () => {
+test("each answer comes with its call and context, also when calls overlap or answers are late", async () => {
   const { clock, caller } = stage();
   const told: string[] = [];
   const gates: ((answer: string) => void)[] = [];
@@ -112,7 +112,7 @@ test("each answer comes with its call and context, also where calls overlap or c
   assert.deepEqual(told, ["none to 1 of first", "yes to 2 of second", "granted late of first"]);
 });
 
-test("settled waits for work that is begun while it waits", async () => {
+test("settled() also waits for work that begins during the wait", async () => {
   const { caller } = stage();
   const order: string[] = [];
   const step = (name: string) =>

@@ -4,26 +4,31 @@ import { emit } from "../../events.js";
 import type { Clock } from "../runtime/clock.js";
 import { Turns } from "./turns.js";
 
-/** Who makes calls. They may overlap: each answer comes with its call and the context it was sent in. */
+/**
+ * Makes calls through a Caller. Calls may overlap: each answer comes with its call and the context
+ * that it was sent with.
+ */
 export interface CallListener<T, C> {
   send(call: Call, context: C): Promise<T>;
-  /** Where a call has to wait for its turn: gives what tells then whether it is still wanted. */
+  /**
+   * Asked when a call must wait for its turn. The returned function tells later whether to send it.
+   */
   stillWants?(): () => boolean;
-  /** One of these two is called, once for each call. */
+  /** Each call ends with exactly one of answered and failed. */
   answered(answer: T, call: Call, context: C): void;
   failed(error: unknown, call: Call, context: C): void;
-  /** The answer came after all, long after the call had failed for want of it. */
+  /** The answer arrived after the call had timed out. */
   late?(answer: T, context: C): void;
 }
 
 /**
- * Calls one engine. Every call has a deadline, every failure says what its effect may be, and close()
- * can wait for what has begun.
+ * Calls one engine. Every call has a deadline, every failure says what its effect may be, and
+ * close() can wait for all work that has begun.
  */
 export class Caller {
   readonly engine: Engine;
   readonly clock: Clock;
-  /** Null where every answer comes by way of the event loop anyway. */
+  /** Null for remote engines: their answers always pass through the event loop. */
   readonly #turns: Turns | null;
   #order = 0;
   #underWay = 0;
@@ -35,7 +40,10 @@ export class Caller {
     this.#turns = engine.traits.remote === true ? null : new Turns(clock);
   }
 
-  /** Sends once. An engine that never answers costs timeoutMs, and the effect is unknown. */
+  /**
+   * Sends one call. If the engine does not answer within timeoutMs, the call fails with effect
+   * unknown.
+   */
   send<T, C>(
     timeoutMs: number,
     listener: CallListener<T, C>,
@@ -84,14 +92,14 @@ export class Caller {
     );
   }
 
-  /** As send, for those who await. */
+  /** Like send(), as a promise. */
   call<T>(timeoutMs: number, send: (call: Call) => Promise<T>, keepAlive = true): Promise<T> {
     return new Promise((resolve, reject) => {
       this.send(timeoutMs, { send, answered: resolve, failed: reject }, undefined, keepAlive);
     });
   }
 
-  /** Something that close() waits for has begun; ended() follows, whatever happens. */
+  /** Counts work that close() waits for. Every began() needs one ended(). */
   began(): void {
     this.#underWay++;
   }
@@ -102,7 +110,7 @@ export class Caller {
     for (const tell of this.#onSettled.splice(0)) tell();
   }
 
-  /** Work that close() waits for, and whose failure has no caller to be thrown at: it becomes an event. */
+  /** Runs work that close() waits for. No caller awaits it, so its failure becomes an event. */
   runInBackground(during: string, resource: string, work: Promise<unknown>): void {
     this.began();
     const end = () => this.ended();
@@ -110,12 +118,12 @@ export class Caller {
     work.then(end, end);
   }
 
-  /** Resolves when everything that has begun has ended; each piece is bounded by its own timeouts. */
+  /** Resolves when all work has ended. Each piece of it is bounded by its own timeouts. */
   async settled(): Promise<void> {
     while (this.#underWay > 0) await new Promise<void>((tell) => this.#onSettled.push(tell));
   }
 
-  /** What a caller is told to whom the engine said nothing at all. */
+  /** The error for a call or a wait that the engine never answered. */
   silence(afterMs: number): EngineError {
     const message = `${this.engine.name} did not answer within ${Math.round(afterMs)} ms`;
     const reason = "unreachable";
@@ -135,7 +143,7 @@ export class Caller {
   #truthful(error: unknown): unknown {
     if (error instanceof HoldfastError) return error;
     const message = error instanceof Error ? error.message : String(error);
-    // An engine should have said what the effect was. It did not, so nothing may be assumed.
+    // The engine did not say what the effect was, so nothing may be assumed.
     return new EngineError(`${this.engine.name}: ${message}`, {
       effect: "unknown",
       retryable: false,
@@ -144,7 +152,7 @@ export class Caller {
   }
 }
 
-/** A batch has one answer per entry, in order, or the engine is defective. */
+/** A batch needs one answer per entry, in order; otherwise the engine is defective. */
 export function expectAnswers<T>(
   caller: Caller,
   asked: number,

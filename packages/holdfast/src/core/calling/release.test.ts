@@ -21,7 +21,7 @@ function stage(overrides: Partial<Engine>) {
   return new Caller(engine, new ManualClock());
 }
 
-test("abandoning buries the grantId only where a request may still be on its way", async () => {
+test("abandonClaim leaves a tombstone only when a request may still be on its way", async () => {
   const buried: number[] = [];
   const caller = stage({
     release: async ([ref]) => {
@@ -36,7 +36,7 @@ test("abandoning buries the grantId only where a request may still be on its way
   assert.ok(buried[1]! >= 60_000);
 });
 
-test("abandoning never throws: what failed is told as an event", async () => {
+test("abandonClaim never throws: a failure is reported as an event", async () => {
   const caller = stage({
     release: () => Promise.reject(new EngineError("refused", { effect: "none", retryable: false })),
   });

@@ -3,12 +3,12 @@ import type { Grant } from "../holding/grant.js";
 import type { Caller } from "./call.js";
 import { RepeatedCall } from "./repeated-call.js";
 
-// Long enough that no client library still resends a command when the tombstone goes.
+// Longer than any client library keeps resending a command.
 export const TOMBSTONE_MS = 120_000;
 
 type End = Released | Renewed | Gone;
 
-/** Gives back what a lease stood on. close() waits for it; its error is the caller's. */
+/** Releases the grant of a lease. close() waits for it; an error goes to the caller. */
 export function releaseGrant(
   caller: Caller,
   grant: Grant,
@@ -17,7 +17,7 @@ export function releaseGrant(
   return release(caller, grant, grant.end(), timeoutMs, grant.group.validUntil);
 }
 
-/** Leaves what a lease stood on to end by itself after forMs. */
+/** Lets the grant of a lease expire after forMs. */
 export async function letGrantExpire(
   caller: Caller,
   grant: Grant,
@@ -29,18 +29,19 @@ export async function letGrantExpire(
   const refs = [{ resource, grantId, ttlMs: forMs, index, leave: true }];
   const send = (call: Call) => caller.engine.renew(refs, call);
   const left = await end(caller, send, callTimeoutMs, validUntil);
-  // A grant that was revoked unseen cannot be renewed, and would stay until its ttl.
+  // A grant that was revoked before we saw it cannot be renewed. Release it, or it stays until its
+  // ttl.
   return left === "released" ? left : releaseGrant(caller, grant, callTimeoutMs);
 }
 
-/** Gives up a grant that nobody uses any more. */
+/** Releases a grant that nobody uses, in the background. */
 export function abandonGrant(caller: Caller, grant: Grant, timeoutMs: number): void {
   abandonClaim(caller, grant, grant.end(), timeoutMs);
 }
 
 /**
- * Gives up a claim that nobody waits for any more. The grant may exist although we never saw the
- * reply: releasing nothing is harmless, leaving it would block everyone for a whole ttl.
+ * Releases a claim that nobody waits for, in the background. The grant may exist although we never
+ * saw the reply: releasing nothing is harmless, leaving it would block everyone for a whole ttl.
  */
 export function abandonClaim(
   caller: Caller,
@@ -52,7 +53,9 @@ export function abandonClaim(
   caller.runInBackground("clean-up", ref.resource, released);
 }
 
-/** mayArrive: a request for this grantId may still be on its way, and must find a tombstone. */
+/**
+ * mayArrive: a request for this grantId may still be on its way, so the release leaves a tombstone.
+ */
 function release(
   caller: Caller,
   { resource, grantId }: GrantRef,
@@ -83,8 +86,9 @@ function end(
       reject(error);
     };
     /**
-     * What a repeat does not find any more, the attempt before it has ended. Once our time is over a
-     * successor may have come by expiry as well, and then it was not ours to give back.
+     * A repeat that finds nothing means that the attempt before it ended the grant. But once our
+     * validity is over, a successor may also have come by expiry, and then the grant was no longer
+     * ours to release.
      */
     const didEnd = ({ why }: Gone) => why !== "replaced" || caller.clock.now() < goodUntil;
     new RepeatedCall(caller, timeoutMs, send, onDone, onGaveUp).start();

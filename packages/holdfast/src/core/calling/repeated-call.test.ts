@@ -19,7 +19,7 @@ function refusal(effect: "none" | "unknown", retryable: boolean): EngineError {
   return new EngineError("refused", { effect, retryable });
 }
 
-test("a repeated call repeats what is safe to repeat, at once and after a breath, then gives up", async () => {
+test("a repeated call repeats what is safe, at once and after a rest, then gives up", async () => {
   for (const [error, tries] of [
     [refusal("unknown", false), 3],
     [refusal("none", true), 3],
@@ -41,7 +41,7 @@ test("a repeated call repeats what is safe to repeat, at once and after a breath
   }
 });
 
-test("a repeated call repeats an entry that failed, and gives the answer that came", async () => {
+test("a repeated call repeats a failed entry, and returns the answer of the repeat", async () => {
   const { clock, caller } = stage();
   const failed = { kind: "failed", effect: "unknown", error: new Error("shard down") } as const;
   let asked = 0;

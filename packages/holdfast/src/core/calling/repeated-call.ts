@@ -3,7 +3,7 @@ import { EngineError } from "../../errors.js";
 import type { Timer } from "../runtime/clock.js";
 import type { Caller, CallListener } from "./call.js";
 
-// A reply that failed to arrive is asked for again at once, and once more after a breath.
+// The first repeat is sent at once, the second after a short rest.
 const REPEAT_AFTER_MS = [0, 100];
 
 type Sends<T> = (call: Call) => Promise<readonly (T | Failed)[]>;
@@ -11,8 +11,8 @@ type Sends<T> = (call: Call) => Promise<readonly (T | Failed)[]>;
 type OnDone<T> = (answer: T, mayHaveHappened: boolean) => void;
 
 /**
- * A renewal or the release of one grant. Both are safe to repeat, so an attempt that failed is
- * repeated, within bounds. Calls back one of the two, once.
+ * The renewal or the release of one grant. Both are safe to repeat, so a failed attempt is repeated
+ * a few times. Calls either onDone or onGaveUp, once.
  */
 export class RepeatedCall<T extends { kind: string }>
   implements CallListener<readonly (T | Failed)[], undefined>
@@ -24,7 +24,7 @@ export class RepeatedCall<T extends { kind: string }>
   readonly #onGaveUp: (error: unknown) => void;
   #attempt = 0;
   #mayHaveHappened = false;
-  /** Set while it rests before its next attempt. */
+  /** Set during the rest before the next attempt. */
   #rest: Timer | null = null;
   #skipsRests = false;
 
@@ -46,7 +46,10 @@ export class RepeatedCall<T extends { kind: string }>
     this.#caller.send(this.#timeoutMs, this, undefined, true);
   }
 
-  /** The backend announced a change: it may answer otherwise now, and nobody should wait for that. */
+  /**
+   * The backend reported a change and may answer differently now, so the next attempt must not
+   * wait.
+   */
   skipRests(): void {
     this.#skipsRests = true;
     if (this.#rest === null) return;
@@ -76,7 +79,7 @@ export class RepeatedCall<T extends { kind: string }>
   }
 }
 
-/** For those who await. */
+/** Like RepeatedCall, as a promise. */
 export function callRepeatedly<T extends { kind: string }>(
   caller: Caller,
   timeoutMs: number,

@@ -14,7 +14,7 @@ function grantOf(resource: string, token: bigint, tokens = 1, mode: Claim["mode"
   return new Grant(claim, granted, 0, null);
 }
 
-test("a token that repeats, goes back or lies in the last range is a ContractError", () => {
+test("a token that repeats, is lower or lies in the last range is a ContractError", () => {
   const tokens = new TokenCheck("memory");
   tokens.check(grantOf("a", 10n, 5));
   for (const token of [10n, 9n, 14n]) {
@@ -25,7 +25,7 @@ test("a token that repeats, goes back or lies in the last range is a ContractErr
   tokens.check(grantOf("z", 0n));
 });
 
-test("a shared grant below another shared one is no defect, an exclusive one below it is", () => {
+test("a shared grant may have a lower token than an earlier shared one, an exclusive grant may not", () => {
   const tokens = new TokenCheck("memory");
   tokens.check(grantOf("a", 10n, 1, "shared"));
   tokens.check(grantOf("a", 9n, 1, "shared"));
@@ -33,7 +33,7 @@ test("a shared grant below another shared one is no defect, an exclusive one bel
   tokens.check(grantOf("a", 11n));
 });
 
-test("the tokens of the last thousand resources are remembered, the most recent ones", () => {
+test("the tokens of the most recent resources are remembered", () => {
   const tokens = new TokenCheck("memory");
   for (let i = 0; i < 1_025; i++) {
     tokens.check(grantOf(`r${i}`, 5n));

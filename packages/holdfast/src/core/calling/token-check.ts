@@ -3,18 +3,18 @@ import type { Grant } from "../holding/grant.js";
 
 const REMEMBERED = 512;
 
-/** The last line of defence: a token that went back must not reach a user as if it were good. */
+/** The last defence: a token that is not greater than an earlier one must not reach a user. */
 export class TokenCheck {
   readonly #engineName: string;
   #last = new Map<string, bigint>();
-  /** Those of the resources before: the two together are the most recent ones. */
+  /** The map before #last. Together they hold the most recent resources. */
   #earlier = new Map<string, bigint>();
 
   constructor(engineName: string) {
     this.#engineName = engineName;
   }
 
-  /** Compares exclusive grants only; the answers to shared ones may overtake each other on their way. */
+  /** Compares exclusive grants only, because answers to shared claims may overtake each other. */
   check(grant: Grant): void {
     const { resource, firstToken } = grant;
     const last = this.#last.get(resource) ?? this.#earlier.get(resource) ?? -1n;

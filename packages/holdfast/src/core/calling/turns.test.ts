@@ -6,7 +6,7 @@ import { outcomeOf, stage } from "../test/stage.fixture.js";
 
 const MANY = 500;
 
-test("an engine that answers without the event loop does not starve it", async () => {
+test("an engine that answers without the event loop does not block it", async () => {
   const { locks } = stage();
   let turns = 0;
   const count = () => {
@@ -46,7 +46,7 @@ test("claims that wait for a turn keep their order", async () => {
   );
 });
 
-// With the real clock: timers that are due run before the turn that a call waits for.
+// Uses the real clock: due timers run before the turn that a call waits for.
 test("a call that waits for a turn times out only after it was sent", async () => {
   await using locks = new Locks(memoryEngine(), { defaults: { callTimeoutMs: 50 } });
   await new Promise((go) => setImmediate(go));

@@ -4,9 +4,9 @@ const CALLS_PER_TURN = 64;
 const TURN_MS = 10;
 
 /**
- * Lets the event loop turn between calls. An engine inside the process answers without ever letting it:
- * after so many calls or milliseconds the next call waits for a turn, because renewals, timers and the
- * rest of the program must have theirs.
+ * Lets the event loop turn between calls. An engine inside the process answers without ever
+ * returning to the loop. So after some calls or milliseconds the next call waits for a turn:
+ * renewals, timers and the rest of the program must run too.
  */
 export class Turns {
   readonly #clock: Clock;
@@ -18,7 +18,10 @@ export class Turns {
     this.#clock = clock;
   }
 
-  /** Null where a call may be sent now; else it is sent when this resolves. Calls keep their order. */
+  /**
+   * Null when a call may be sent now; else the call is sent when the promise resolves. Calls keep
+   * their order.
+   */
   next(): Promise<void> | null {
     this.#nextTurn ??= this.#turn();
     const tooMany = ++this.#callsThisTurn > CALLS_PER_TURN;

@@ -7,7 +7,7 @@ import { fixed } from "../acquiring/retry.js";
 import { outcomeOf } from "../test/stage.fixture.js";
 import { crowd, now, stage, three } from "./cohort.fixture.js";
 
-test("a failed claim rejects who has no strategy and keeps who has one", async () => {
+test("a failed claim rejects waiters without a retry strategy and keeps those with one", async () => {
   const { clock, engine, locks } = stage();
   engine.inject("enqueue", { kind: "fail" });
   const without = outcomeOf(locks.acquire("a", { label: "without" }));
@@ -25,7 +25,7 @@ test("a failed claim rejects who has no strategy and keeps who has one", async (
   assert.ok(errors[0] instanceof EngineError);
 });
 
-test("a strategy that ends rejects its waiter with the last error", async () => {
+test("a waiter whose retry strategy ends is rejected with the last error", async () => {
   const { clock, engine, locks } = stage();
   engine.inject("enqueue", { kind: "fail" }, 9);
   const waiting = outcomeOf(locks.acquire("a", { retry: fixed({ delayMs: 10, times: 2 }) }));
@@ -35,7 +35,7 @@ test("a strategy that ends rejects its waiter with the last error", async () => 
   assert.equal(clock.timers, 0);
 });
 
-test("a retry generator whose finally throws costs nobody a grant", async () => {
+test("a retry generator whose finally throws does not cost a grant", async () => {
   for (const fair of ["cohort", "strict"] as const) {
     const { clock, engine, locks, held } = stage();
     engine.inject("enqueue", { kind: "fail" });
@@ -74,7 +74,7 @@ test("a token that repeats rejects all local waiters with ContractError", async 
   for (const error of await now(Promise.all(all))) assert.ok(error instanceof ContractError);
 });
 
-test("a grant that is lost with the connection fails holder and waiters, and blocks nobody", async () => {
+test("a grant that is lost with the connection fails its holder and waiters, and blocks nobody", async () => {
   const { clock, engine, locks } = stage();
   const { first, second, third } = await three(locks, clock);
   const waits = [outcomeOf(second), outcomeOf(third)];
@@ -84,12 +84,12 @@ test("a grant that is lost with the connection fails holder and waiters, and blo
   assert.equal(first.held, false);
   assert.ok(first.signal.reason instanceof LeaseLostError);
   assert.equal(await first.release(), "gone");
-  // The waiters' own claim met the cut, and none of them had a strategy.
+  // The waiters' own claim failed too, and none of them has a retry strategy.
   for (const wait of waits) assert.ok((await now(wait)) instanceof EngineError);
   assert.ok((await now(locks.acquire("a"))).held);
 });
 
-test("a grant that ended at the backend is claimed anew for the waiters", async () => {
+test("after a grant ends at the backend, the waiters make a new claim", async () => {
   const { clock, locks, store } = stage();
   const { first, second } = await three(locks, clock);
   store.resources.get("a")!.holdings.clear();
@@ -100,7 +100,7 @@ test("a grant that ended at the backend is claimed anew for the waiters", async 
   assert.ok(next.token > first.token);
 });
 
-test("a waiter behind a holder that reached maxHoldMs is served once the holder stopped", async () => {
+test("a waiter behind a holder that reached maxHoldMs is served once the holder has stopped", async () => {
   const { clock, locks } = stage();
   const first = await locks.acquire("a", { maxHoldMs: 1_000 });
   const second = locks.acquire("a");
@@ -111,7 +111,7 @@ test("a waiter behind a holder that reached maxHoldMs is served once the holder 
   assert.ok((await now(second)).held);
 });
 
-test("a waiter with a longer grace than the grant has left is not handed a lost lease", async () => {
+test("a waiter whose graceMs is longer than the grant has left gets no lost lease", async () => {
   const { clock, locks } = stage();
   const { first, rest } = await crowd(locks, clock, [
     { graceMs: 0, renewEveryMs: 20_000 },
@@ -124,7 +124,7 @@ test("a waiter with a longer grace than the grant has left is not handed a lost 
   assert.ok(lease.held, "the lease was lost on arrival");
 });
 
-test("a waiter is not handed a grant whose ttl the holder has changed", async () => {
+test("a grant whose ttl the holder has changed is not handed over", async () => {
   const { clock, locks } = stage();
   const { first, second } = await three(locks, clock);
   await first.renew({ ttlMs: 3_000 });
@@ -134,7 +134,7 @@ test("a waiter is not handed a grant whose ttl the holder has changed", async ()
   assert.ok(next.held, "asked for 30 s and lost it within 9 s, with a backend that answers");
 });
 
-test("a lease that was passed on has its own warning of danger", async () => {
+test("a lease that was handed over has its own in-danger event", async () => {
   const { channels } = await import("../../events.js");
   const { clock, engine, locks } = stage();
   const told: string[] = [];
@@ -142,7 +142,8 @@ test("a lease that was passed on has its own warning of danger", async () => {
   const lost = (m: unknown) => told.push(`lost ${(m as { label: string }).label}`);
   channels["in-danger"].subscribe(danger);
   channels.lost.subscribe(lost);
-  // 20 s of hold fit into one ttl: the first is never renewed, and is warned at 10 s.
+  // maxHoldMs of 20 s fits into one ttl: the first lease is never renewed, and is in danger at 10
+  // s.
   const options = { maxHoldMs: 20_000, renewEveryMs: 1_000 };
   const { first, rest } = await crowd(locks, clock, [
     { ...options, label: "one" },
@@ -159,7 +160,7 @@ test("a lease that was passed on has its own warning of danger", async () => {
   assert.deepEqual(told, ["in danger one", "in danger two", "lost two"]);
 });
 
-test("a renewal that says gone after the lease was passed on ends the lease that stands on it", async () => {
+test("a renewal answered gone after a hand-over ends the lease that uses the grant now", async () => {
   const { clock, engine, locks, store } = stage();
   const { first, second } = await three(locks, clock);
   let open = () => {};

@@ -5,12 +5,12 @@ import { stage as plainStage } from "../test/stage.fixture.js";
 
 const AMPLE: CohortBudget = { handOvers: 1_024, ms: Infinity };
 
-/** A stage whose hand-overs no budget ends, unless a test says which. */
+/** A stage without a limit on hand-overs, unless a test sets one. */
 export function stage(cohort: CohortBudget = AMPLE) {
   return plainStage({ cohort });
 }
 
-/** Fails, instead of hanging, where a promise should have settled by now. */
+/** Fails, instead of hanging, if a promise has not settled by now. */
 export async function now<T>(work: Promise<T> | undefined): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const pending = new Promise<never>((_, reject) => {
@@ -24,8 +24,9 @@ export async function now<T>(work: Promise<T> | undefined): Promise<T> {
 }
 
 /**
- * The first of these holds a range of tokens, and the others wait for it locally. A claim reserves a
- * range only if others of the process hold or wait when it is made, so one opens the way.
+ * The first of these leases holds a range of tokens, and the others wait for it locally. A claim
+ * reserves a range only if others of the process hold or wait when it is made, so an extra lease
+ * comes first.
  */
 export async function crowd(locks: Locks, clock: ManualClock, options: readonly AcquireOptions[]) {
   const opener = await now(locks.acquire("a", options[0]));

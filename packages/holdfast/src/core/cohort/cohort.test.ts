@@ -8,7 +8,7 @@ import { outcomeOf } from "../test/stage.fixture.js";
 import { crowd, now, stage, three } from "./cohort.fixture.js";
 import { Cohort } from "./cohort.js";
 
-test("a released lease passes to the next local waiter without a call", async () => {
+test("a released lease is handed to the next local waiter without a call", async () => {
   const { clock, engine, locks, held } = stage();
   const { first, second, third } = await three(locks, clock);
   assert.equal(await first.release(), "released");
@@ -27,7 +27,7 @@ test("a released lease passes to the next local waiter without a call", async ()
   assert.equal(held("a"), 0);
 });
 
-test("every token of the range checks as good at the backend while the grant lives", async () => {
+test("check() is true for the token of each hand-over while the grant lives", async () => {
   const { clock, locks } = stage();
   const { first, second } = await three(locks, clock);
   await first.release();
@@ -36,7 +36,7 @@ test("every token of the range checks as good at the backend while the grant liv
   assert.notEqual(next.sequencer, first.sequencer);
 });
 
-test("a lease with a renewal under way for another ttl goes back to the backend", async () => {
+test("a lease with a renewal under way for another ttl is released, not handed over", async () => {
   for (const ttlMs of [1_000, 90_000]) {
     const { clock, engine, locks } = stage();
     const { first, second } = await three(locks, clock);
@@ -54,7 +54,7 @@ test("a lease with a renewal under way for another ttl goes back to the backend"
   }
 });
 
-test("the backend is told which token is in use, and a former one revokes nobody", async () => {
+test("a renewal tells the backend the token in use, and a former token revokes nobody", async () => {
   const { clock, locks, other } = stage();
   const { first, second } = await three(locks, clock);
   await first.release();
@@ -85,7 +85,7 @@ test("a token after a used range is above the whole range", async () => {
   assert.ok((await other.acquire("a")).token > last.token);
 });
 
-test("after its count of hand-overs a cohort gives the backend's line its turn", async () => {
+test("after handOvers hand-overs a cohort lets the backend's queue have its turn", async () => {
   const { clock, locks, other } = stage({ handOvers: 2, ms: Infinity });
   const order: string[] = [];
   const work = async (label: string, of: Locks) => {
@@ -102,7 +102,7 @@ test("after its count of hand-overs a cohort gives the backend's line its turn",
   assert.deepEqual(order, ["1", "2", "3", "other", "4", "5"]);
 });
 
-test("after its milliseconds a cohort gives the backend's line its turn", async () => {
+test("after handOverMs a cohort lets the backend's queue have its turn", async () => {
   const { clock, locks, other } = stage({ handOvers: 1_024, ms: 50 });
   const { first, second } = await three(locks, clock);
   const remote = other.acquire("a", { label: "other" });
@@ -115,7 +115,7 @@ test("after its milliseconds a cohort gives the backend's line its turn", async 
   assert.ok((await now(remote)).held);
 });
 
-test("a budget of no hand-overs passes nothing on", async () => {
+test("with handOvers 0 nothing is handed over", async () => {
   const { clock, engine, locks } = stage({ handOvers: 0 });
   const { first, second } = await three(locks, clock);
   await first.release();
@@ -123,7 +123,7 @@ test("a budget of no hand-overs passes nothing on", async () => {
   assert.equal(engine.calls("release"), 2, "the opener's and the first's");
 });
 
-test("a grant with less than a third of its life is not passed on", async () => {
+test("a grant with less than a third of its life left is not handed over", async () => {
   const { clock, engine, locks } = stage();
   const { first, second } = await three(locks, clock);
   const mend = engine.cut();
@@ -148,7 +148,7 @@ test("waiters of another ttl or lock-delay do not share a grant", async () => {
   assert.equal(engine.calls("release"), 3);
 });
 
-test("a leader that runs out of patience leaves its claim to the others", async () => {
+test("a leader that times out leaves its claim to the other waiters", async () => {
   const { clock, engine, locks, other } = stage();
   const holder = await other.acquire("a");
   const leader = outcomeOf(locks.acquire("a", { label: "leader", waitMs: 100 }));
@@ -157,17 +157,17 @@ test("a leader that runs out of patience leaves its claim to the others", async 
   assert.ok((await leader) instanceof AcquireTimeoutError);
   await holder.release();
   assert.equal((await now(follower)).label, "follower");
-  assert.equal(engine.calls("enqueue"), 1, "the place in line was kept");
+  assert.equal(engine.calls("enqueue"), 1, "the place in the queue was kept");
 });
 
-test("when the last local waiter leaves, the claim leaves the backend's line", async () => {
-  const { clock, locks, other, inLine } = stage();
+test("the claim leaves the backend's queue when the last local waiter leaves", async () => {
+  const { clock, locks, other, queued } = stage();
   await other.acquire("a");
   const waits = [100, 200].map((waitMs) => outcomeOf(locks.acquire("a", { waitMs })));
   await clock.advance(100);
-  assert.equal(inLine("a"), 1);
+  assert.equal(queued("a"), 1);
   await clock.advance(100);
-  assert.equal(inLine("a"), 0);
+  assert.equal(queued("a"), 0);
   for (const error of await Promise.all(waits)) assert.ok(error instanceof AcquireTimeoutError);
 });
 
@@ -198,14 +198,14 @@ test("each local holder has its own maxHoldMs, counted from its own turn", async
   assert.equal(second.held, false);
 });
 
-test("a pending acquire keeps the process alive although its turn depends on a local holder only", async () => {
+test("a pending acquire keeps the process alive although it only waits for a local holder", async () => {
   const { clock, locks } = stage();
   const patient = { waitMs: Infinity };
   const { rest } = await crowd(locks, clock, [patient, patient, patient]);
   assert.ok(clock.keepingAlive > 0, `${rest.length} acquires are pending, and nothing keeps them`);
 });
 
-test("a held lease alone keeps no process alive", async () => {
+test("a held lease alone does not keep the process alive", async () => {
   const { clock, locks } = stage();
   await locks.acquire("a");
   await locks.acquire("b", { fair: "strict" });
@@ -216,7 +216,7 @@ test("a held lease alone keeps no process alive", async () => {
   assert.equal(clock.keepingAlive, 0);
 });
 
-test("tryAcquire says null while another of this process holds or waits, without a call", async () => {
+test("tryAcquire returns null without a call while another caller of this process holds or waits", async () => {
   const { clock, engine, locks } = stage();
   await three(locks, clock);
   assert.equal(await locks.tryAcquire("a"), null);

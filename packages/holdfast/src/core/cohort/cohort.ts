@@ -14,52 +14,52 @@ import type { HeldLease } from "../holding/lease.js";
 import type { DirectController, LeaseController } from "../holding/lease-controller.js";
 import type { Timer } from "../runtime/clock.js";
 import { canHandOver, type HandOverBudget, type LocalTurn, tokensFor } from "./hand-over.js";
-import { LocalLine } from "./local-queue.js";
+import { LocalQueue } from "./local-queue.js";
 import { type LocalHost, LocalWaiter } from "./local-waiter.js";
 
 const NO_HOLDERS: readonly HolderView[] = [];
-// Of all cohorts in which nobody waits; never written to.
-const EMPTY = new LocalLine();
+// Shared by all cohorts in which nobody waits; never written to.
+const EMPTY = new LocalQueue();
 
-/** What the cohorts of one connection have in common. */
-export interface CohortHome {
+/** What all cohorts of one connection share. */
+export interface CohortContext {
   readonly context: ClaimContext;
   readonly direct: DirectController;
   readonly budget: HandOverBudget;
-  /** Nobody waits and nothing is held. */
+  /** Called when nobody waits and nothing is held. */
   onIdle(cohort: Cohort): void;
 }
 
 /**
- * The waiters of one process on one resource; the word is that of the papers on lock cohorting. They
- * stand in a local line, and one claim of theirs competes at the backend. A lease that is given back
- * passes to the next of them without a round trip, within a budget; then the backend's line has its
- * turn.
+ * The waiters of one process on one resource; the word comes from the papers on lock cohorting. The
+ * waiters form a local queue, and one claim competes at the backend for all of them. A released
+ * lease passes to the next waiter without a round trip, within a budget. When the budget is spent,
+ * the backend's queue has its turn.
  */
 export class Cohort implements LeaseController, ClaimListener, LocalHost {
-  /** What it is known by at home. */
+  /** The key of this cohort in the map of its connection. */
   readonly key: string;
   readonly #resource: string;
-  readonly #home: CohortHome;
+  readonly #common: CohortContext;
   #waiting = EMPTY;
   #turn: LocalTurn | null = null;
   #claim: PendingClaim | null = null;
-  /** On whose terms the claim under way was made. */
+  /** The waiter on whose terms the pending claim was made. */
   #leader: LocalWaiter | null = null;
-  /** Of the claim that is to follow a failed one. */
+  /** The pause between a failed claim and the next one. */
   #resting: Timer | null = null;
-  /** What the last claim failed with, until the backend is heard again. */
+  /** The error of the last claim, until the backend answers again. */
   #failure: unknown = null;
   #holders = NO_HOLDERS;
   #closedBy: Error | null = null;
 
-  constructor(key: string, resource: string, home: CohortHome) {
+  constructor(key: string, resource: string, common: CohortContext) {
     this.key = key;
     this.#resource = resource;
-    this.#home = home;
+    this.#common = common;
   }
 
-  /** Whether this process already knows that the resource is taken, or has others waiting for it. */
+  /** Whether this process holds the resource, claims it or has waiters for it. */
   get taken(): boolean {
     return this.#waiting.length > 0 || this.#claim !== null || this.#localLease() !== null;
   }
@@ -74,33 +74,36 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
   wait(terms: Terms, startedAt: number): Promise<HeldLease> {
     return new Promise((resolve, reject) => {
       if (terms.signal?.aborted) return reject(terms.signal.reason);
-      const { clock } = this.#home.direct;
+      const { clock } = this.#common.direct;
       const waiter = new LocalWaiter(terms, startedAt, clock, this, resolve, reject);
-      if (this.#waiting === EMPTY) this.#waiting = new LocalLine();
+      if (this.#waiting === EMPTY) this.#waiting = new LocalQueue();
       this.#waiting.join(waiter);
       this.#pump();
-      if (!this.#isToldInTime(terms)) this.#watchPatience();
+      if (!this.#isToldInTime(terms)) this.#startWaitTimers();
     });
   }
 
-  onLate(waiter: LocalWaiter): void {
-    const leftMs = this.#isUnanswered() ? waiter.lastWordMs(this.#home.direct.clock.now()) : 0;
+  onTimeout(waiter: LocalWaiter): void {
+    const leftMs = this.#isUnanswered() ? waiter.finalAnswerMs(this.#common.direct.clock.now()) : 0;
     if (leftMs > 0) waiter.remind(leftMs);
-    else this.#dismiss(waiter, this.#outOfPatience(waiter));
+    else this.#dismiss(waiter, this.#timeoutError(waiter));
   }
 
   onAbort(waiter: LocalWaiter, reason: unknown): void {
     this.#dismiss(waiter, reason);
   }
 
-  /** A grant that one caller obtained without waiting: its lease can be passed on like any other. */
+  /**
+   * Takes over a grant that one caller obtained without waiting, so that its lease can be handed
+   * over.
+   */
   adopt(grant: Grant, terms: Terms, now: number): HeldLease {
     if (this.#closedBy !== null) {
-      abandonGrant(this.#home.context.caller, grant, terms.callTimeoutMs);
+      abandonGrant(this.#common.context.caller, grant, terms.callTimeoutMs);
       throw this.#closedBy;
     }
     this.#turn = { grant, startedAt: now, index: 0 };
-    return this.#home.direct.hold(grant, 0, terms, now, this);
+    return this.#common.direct.hold(grant, 0, terms, now, this);
   }
 
   release(lease: HeldLease): Promise<"released" | "gone"> {
@@ -111,19 +114,20 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
       return Promise.resolve("released");
     }
     if (turn !== null) this.#turn = null;
-    const released = this.#home.direct.release(lease);
-    // Right behind the release, on the same connection: if nobody else waits, it is granted at once.
+    const released = this.#common.direct.release(lease);
+    // The next claim follows the release on the same connection. If nobody else waits, it is
+    // granted at once.
     this.#pump();
     return released;
   }
 
   onLost(lease: HeldLease): void {
-    this.#home.direct.onLost(lease);
+    this.#common.direct.onLost(lease);
     if (this.#turnOf(lease) !== null) this.#turn = null;
     this.#pump();
   }
 
-  /** Ends all waiting with this error; what is held stays held. */
+  /** Rejects all waiters with this error; what is held stays held. */
   close(error: Error): void {
     this.#closedBy = error;
     for (const waiter of this.#waiting) {
@@ -137,35 +141,37 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
     const leader = this.#claimEnded();
     this.#failure = null;
     const next = this.#waiting.first;
-    // The last waiter may have left in the same tick, or the first one need more time to stop in
-    // than the grant that was made for its predecessor has left.
+    // The last waiter may have left in the same tick. Or the first one needs more grace than the
+    // grant has left, because it was claimed on the terms of another waiter.
     if (next === null || !grant.group.isGoodFor(next.terms.graceMs, now)) {
-      abandonGrant(this.#home.context.caller, grant, leader.terms.callTimeoutMs);
+      abandonGrant(this.#common.context.caller, grant, leader.terms.callTimeoutMs);
     } else {
       this.#remove(next);
       this.#resolve(next, this.adopt(grant, next.terms, now));
     }
     this.#pump();
-    this.#watchPatience();
+    this.#startWaitTimers();
   }
 
-  /** Each waiter's own strategy decides whether it stays. All have seen the same failure. */
+  /**
+   * Each waiter's own strategy decides whether it stays. All waiters have seen the same failure.
+   */
   failed(error: unknown, claim: PendingClaim): void {
-    // One that nobody needed any more was ended by ourselves.
+    // We ended this claim ourselves, because nobody needed it.
     if (this.#claim !== claim) return;
     const leader = this.#claimEnded();
     if (error instanceof AcquireTimeoutError) {
-      // The leader's strategy of looking again has ended; the next one leads with its own.
+      // The leader's polling strategy has ended. The next leader polls by its own strategy.
       this.#dismiss(leader, error);
       return;
     }
     this.#failure = error;
     let restMs = Infinity;
-    const { clock } = this.#home.direct;
+    const { clock } = this.#common.direct;
     const now = clock.now();
     for (const waiter of this.#waiting) {
       try {
-        const again = error instanceof EngineError && error.retryable && !waiter.isLate(now);
+        const again = error instanceof EngineError && error.retryable && !waiter.hasTimedOut(now);
         const delayMs = again ? waiter.retry.next(error) : null;
         if (delayMs === null) throw error;
         restMs = Math.min(restMs, delayMs);
@@ -175,7 +181,7 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
       }
     }
     if (this.#waiting.length > 0) {
-      this.#watchPatience();
+      this.#startWaitTimers();
       const wake = () => {
         this.#resting = null;
         this.#pump();
@@ -185,29 +191,29 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
     this.#pump();
   }
 
-  heard(holders: readonly HolderView[]): void {
+  onHolders(holders: readonly HolderView[]): void {
     this.#failure = null;
     this.#holders = holders;
-    this.#watchPatience();
+    this.#startWaitTimers();
   }
 
-  /** Brings the claim at the backend in line with what the local waiters need. */
+  /** Starts or ends the claim at the backend as the local waiters need it. */
   #pump(): void {
     const first = this.#waiting.first;
     if (first === null) {
       this.#endClaim();
-      if (this.#turn === null) this.#home.onIdle(this);
+      if (this.#turn === null) this.#common.onIdle(this);
     } else if (this.#claim === null && this.#resting === null) {
       if (this.#turn === null || !this.#canPassOn(this.#turn, first)) this.#startClaim(first);
     }
   }
 
   #startClaim(leader: LocalWaiter): void {
-    const { budget, context } = this.#home;
+    const { budget, context } = this.#common;
     const others = this.#waiting.length - 1 + (this.#turn === null ? 0 : 1);
     const tokens = tokensFor(others, budget, context.caller.engine.traits.tokenRange);
     const { terms, startedAt } = leader;
-    // The claim is the whole cohort's: one waiter's patience and retries do not end it.
+    // The claim belongs to the whole cohort, so the waitMs and retry of one waiter do not end it.
     const request: ClaimRequest = {
       resource: this.#resource,
       terms,
@@ -222,7 +228,7 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
     this.#claim.start();
   }
 
-  /** Nobody needs it any more. */
+  /** Ends the pending claim, because nobody waits any more. */
   #endClaim(): void {
     const claim = this.#claim;
     this.#claim = null;
@@ -232,7 +238,7 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
     this.#failure = null;
   }
 
-  /** The claim under way is over. Gives who led it. */
+  /** Forgets the pending claim, which is over, and returns its leader. */
   #claimEnded(): LocalWaiter {
     const leader = this.#leader!;
     this.#claim = null;
@@ -242,7 +248,7 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
 
   #passOn(turn: LocalTurn, from: HeldLease, next: LocalWaiter): void {
     this.#remove(next);
-    const { direct } = this.#home;
+    const { direct } = this.#common;
     const lease = direct.hold(turn.grant, ++turn.index, next.terms, direct.clock.now(), this);
     const waitedMs = lease.acquiredAt - next.startedAt;
     emit("handed-over", () => ({ ...lease.subject(), from: from.token, waitedMs }));
@@ -259,10 +265,10 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
   }
 
   #canPassOn(turn: LocalTurn, next: LocalWaiter): boolean {
-    return canHandOver(turn, next.terms, this.#home.budget, this.#home.direct.clock);
+    return canHandOver(turn, next.terms, this.#common.budget, this.#common.direct.clock);
   }
 
-  /** Null where the lease stands on a grant of before. */
+  /** Null when the lease uses an earlier grant. */
   #turnOf(lease: HeldLease): LocalTurn | null {
     return this.#turn?.grant === lease.grant ? this.#turn : null;
   }
@@ -272,34 +278,39 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
     return lease?.held ? lease : null;
   }
 
-  /** Whether the claim under way has had no answer: then nobody knows whether anything is held. */
+  /**
+   * Whether the pending claim has no answer yet. Nobody knows then whether the resource is held.
+   */
   #isUnanswered(): boolean {
     return this.#claim?.isAnswered === false && this.#localLease() === null;
   }
 
   /**
-   * Whether a waiter hears of the claim under way before its patience ends: from the backend, or from
-   * the call's own limit. So most waiters, who are granted by the first answer, need no timer.
+   * Whether the pending claim is answered or times out before the waiter's waitMs ends. Most
+   * waiters are granted by the first answer, and so need no timer.
    */
   #isToldInTime({ waitMs }: Terms): boolean {
     return this.#isUnanswered() && waitMs >= this.#leader!.terms.callTimeoutMs;
   }
 
-  /** Who came before the last one that is watched is watched as well, so nobody is looked at twice. */
-  #watchPatience(): void {
-    for (let one = this.#waiting.last; one !== null && !one.isWatched; one = one.before) {
-      one.watchPatience();
+  /**
+   * Walks from the newest waiter to the first one that has a timer: all waiters before it have one
+   * too.
+   */
+  #startWaitTimers(): void {
+    for (let one = this.#waiting.last; one !== null && !one.hasWaitTimer; one = one.before) {
+      one.startWaitTimer();
     }
   }
 
-  /** Silence is not busy: who does not hear from the backend is told that, and not a guess. */
-  #outOfPatience({ startedAt }: LocalWaiter): unknown {
-    const { caller } = this.#home.context;
+  /** Silence is not busy. If the backend did not answer, the error says so and does not guess. */
+  #timeoutError({ startedAt }: LocalWaiter): unknown {
+    const { caller } = this.#common.context;
     const waitedMs = caller.clock.now() - startedAt;
     if (this.#localLease() === null) {
-      // A claim that was sent since may have an effect.
+      // The claim that was sent after the failure may have an effect.
       if (this.#failure !== null) return this.#claim ? inDoubt(this.#failure) : this.#failure;
-      if (this.#isUnanswered() || this.#claim?.isUnheard) return caller.silence(waitedMs);
+      if (this.#isUnanswered() || this.#claim?.isSilent) return caller.silence(waitedMs);
     }
     return new AcquireTimeoutError(this.#resource, waitedMs, this.holders());
   }

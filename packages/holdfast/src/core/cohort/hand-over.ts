@@ -2,25 +2,27 @@ import type { Terms } from "../../options.js";
 import type { Grant } from "../holding/grant.js";
 import type { Clock } from "../runtime/clock.js";
 
-// One that waits again right after its turn is served many times in one grant. A range that is not
-// used up costs nothing but numbers.
+// A caller that waits again right after its turn is served many times in one grant. Unused tokens
+// of a range cost nothing.
 const TOKENS_PER_WAITER = 32;
 
-/** How far one grant is passed on inside a process before the backend's line has its turn. */
+/** How far one grant is handed over inside a process before the backend's queue has its turn. */
 export interface HandOverBudget {
   readonly handOvers: number;
   readonly handOverMs: number;
 }
 
-/** A grant that the waiters of a process pass on. */
+/** A grant that the waiters of a process hand over to each other. */
 export interface LocalTurn {
   readonly grant: Grant;
   readonly startedAt: number;
-  /** Which of its tokens is in use: how often it was passed on. */
+  /** The index of the token in use: how often the grant was handed over. */
   index: number;
 }
 
-/** How many tokens to reserve for a grant that so many others of the process may get next. */
+/**
+ * How many tokens to reserve when this many other waiters of the process may get the grant next.
+ */
 export function tokensFor(
   others: number,
   { handOvers }: HandOverBudget,
@@ -30,8 +32,8 @@ export function tokensFor(
 }
 
 /**
- * Validity is looked at on every pass: a third of the next one's usable life must be left, and it
- * must be the life that the next one asked for, or it is better served by a grant of its own.
+ * Checked at every hand-over: a third of the usable life must be left, and it must be the ttl that
+ * the next waiter asked for. Otherwise a grant of its own serves it better.
  */
 export function canHandOver(
   { grant, startedAt, index }: LocalTurn,
@@ -40,12 +42,12 @@ export function canHandOver(
   clock: Clock,
 ): boolean {
   if (index + 1 >= grant.tokens || index >= handOvers) return false;
-  // A renewal that is under way for another ttl would be the next one's, once it is answered.
+  // A renewal under way with another ttl would change the next lease's life when it is answered.
   const { group } = grant;
   if (!group.livesFor(next.ttlMs)) return false;
   const now = clock.now();
   if (now - startedAt >= handOverMs) return false;
-  // A grant that was pushed, and whose first renewal is under way, lives shorter by this factor.
+  // A pushed grant lives shorter by this factor until its first renewal.
   const graceMs = next.graceMs * Math.min(1, group.lifeMs / group.ttlMs);
   return group.validUntil - graceMs - now > (group.lifeMs - graceMs) / 3;
 }

@@ -6,7 +6,8 @@ import { Locks } from "../../locks.js";
 import { gate, outcomeOf, stage } from "../test/stage.fixture.js";
 
 const MANY = 100_000;
-// Leaving takes a third of the time of joining; with a search for each it took three times as long.
+// Leaving takes a third of the time of joining. A search for each waiter made it three times as
+// long.
 const MOST = 1;
 const TRIES = 3;
 
@@ -36,7 +37,7 @@ function spent({ user, system }: NodeJS.CpuUsage): number {
   return Math.round((user + system) / 1_000);
 }
 
-test("a waiter of a claim that is not answered ends with its patience, and leaves the claim to the others", async () => {
+test("a waiter whose claim is not answered times out, and leaves the claim to the others", async () => {
   const { clock, engine, locks, other } = stage({ cohort: { handOvers: 0 } });
   const { opened, open } = gate();
   const lease = await locks.acquire("a");

@@ -1,11 +1,11 @@
 import type { LocalWaiter } from "./local-waiter.js";
 
 /**
- * Local waiters in the order in which they came. A linked list, because anybody may leave at any
- * time: to find and close a gap in an array of a hundred thousand takes longer than a lease can wait
- * when all of them are aborted by one signal.
+ * Local waiters in the order of arrival. A linked list, because any waiter may leave at any time.
+ * One signal may abort a hundred thousand waiters; closing the gaps in an array would then block
+ * the process for longer than a lease can wait.
  */
-export class LocalLine<W extends LocalWaiter = LocalWaiter> implements Iterable<W> {
+export class LocalQueue<W extends LocalWaiter = LocalWaiter> implements Iterable<W> {
   #first: W | null = null;
   #last: W | null = null;
   #length = 0;
@@ -23,7 +23,7 @@ export class LocalLine<W extends LocalWaiter = LocalWaiter> implements Iterable<
   }
 
   join(waiter: W): void {
-    waiter.isInLine = true;
+    waiter.isQueued = true;
     waiter.before = this.#last;
     if (this.#last === null) this.#first = waiter;
     else this.#last.after = waiter;
@@ -31,23 +31,23 @@ export class LocalLine<W extends LocalWaiter = LocalWaiter> implements Iterable<
     this.#length++;
   }
 
-  /** Whether it was in line. */
+  /** Removes the waiter. Returns whether it was in the queue. */
   leave(waiter: W): boolean {
-    if (!waiter.isInLine) return false;
+    if (!waiter.isQueued) return false;
     const [before, after] = [waiter.before as W | null, waiter.after as W | null];
     if (before === null) this.#first = after;
     else before.after = after;
     if (after === null) this.#last = before;
     else after.before = before;
-    waiter.isInLine = false;
-    // One that has grown old must not keep all that came after it alive.
+    waiter.isQueued = false;
+    // An old waiter must not keep all later ones alive.
     waiter.before = null;
     waiter.after = null;
     this.#length--;
     return true;
   }
 
-  /** All of them as they are now: who goes through them may send them away. */
+  /** A copy, because the loop body may remove waiters. */
   [Symbol.iterator](): Iterator<W> {
     const all: W[] = [];
     for (let one = this.#first; one !== null; one = one.after as W | null) all.push(one);

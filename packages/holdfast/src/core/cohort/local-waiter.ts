@@ -1,32 +1,32 @@
 import type { Terms } from "../../options.js";
 import { onAbort } from "../acquiring/on-abort.js";
-import { LAST_WORD_MS } from "../acquiring/pending-claim.js";
+import { FINAL_ANSWER_MS } from "../acquiring/pending-claim.js";
 import { RetryWalk } from "../acquiring/retry.js";
 import type { HeldLease } from "../holding/lease.js";
 import type { Clock, Timer } from "../runtime/clock.js";
 
-/** Who is told what becomes of a local waiter. */
+/** Decides what happens to a local waiter that times out or is aborted. */
 export interface LocalHost {
-  /** Its patience is spent. */
-  onLate(waiter: LocalWaiter): void;
+  /** The waiter's waitMs is over. */
+  onTimeout(waiter: LocalWaiter): void;
   onAbort(waiter: LocalWaiter, reason: unknown): void;
 }
 
-/** One caller in a cohort's line, with its own patience, signal and retries. */
+/** One caller in a local queue, with its own waitMs, signal and retries. */
 export class LocalWaiter {
   readonly terms: Terms;
   readonly startedAt: number;
   readonly resolve: (lease: HeldLease) => void;
   readonly reject: (error: unknown) => void;
-  /** Its neighbours in line, and whether it is in line; for the line alone to change. */
+  /** The neighbours in the queue, and whether the waiter is in it. Only the queue writes these. */
   before: LocalWaiter | null = null;
   after: LocalWaiter | null = null;
-  isInLine = false;
+  isQueued = false;
   readonly #clock: Clock;
   readonly #host: LocalHost;
-  readonly #unfollow: (() => void) | undefined;
+  readonly #stopListening: (() => void) | undefined;
   #retry: RetryWalk | null = null;
-  #patience: Timer | null = null;
+  #waitTimer: Timer | null = null;
 
   constructor(
     terms: Terms,
@@ -43,7 +43,7 @@ export class LocalWaiter {
     this.#clock = clock;
     this.#host = host;
     const { signal } = terms;
-    this.#unfollow = signal && onAbort(signal, () => host.onAbort(this, signal.reason));
+    this.#stopListening = signal && onAbort(signal, () => host.onAbort(this, signal.reason));
   }
 
   get retry(): RetryWalk {
@@ -51,41 +51,41 @@ export class LocalWaiter {
     return this.#retry;
   }
 
-  isLate(now: number): boolean {
+  hasTimedOut(now: number): boolean {
     return now >= this.startedAt + this.terms.waitMs;
   }
 
   /** How long an answer that is on its way is still worth waiting for. */
-  lastWordMs(now: number): number {
-    return this.startedAt + this.terms.waitMs + LAST_WORD_MS - now;
+  finalAnswerMs(now: number): number {
+    return this.startedAt + this.terms.waitMs + FINAL_ANSWER_MS - now;
   }
 
-  /** Whether onLate is called, or was called, when patience is spent. */
-  get isWatched(): boolean {
-    return this.#patience !== null;
+  /** Whether the timer for waitMs was started; it may have fired already. */
+  get hasWaitTimer(): boolean {
+    return this.#waitTimer !== null;
   }
 
-  /** Calls onLate when patience is spent. Before that, nobody does. */
-  watchPatience(): void {
-    if (this.#patience !== null) return;
-    // With endless patience the timer is only there to keep the process alive while it waits.
+  /** Starts the timer that calls onTimeout when waitMs is over. */
+  startWaitTimer(): void {
+    if (this.#waitTimer !== null) return;
+    // With waitMs Infinity the timer only keeps the process alive during the wait.
     const leftMs =
       this.terms.waitMs === Infinity
         ? Number.MAX_SAFE_INTEGER
         : this.startedAt + this.terms.waitMs - this.#clock.now();
-    this.#patience = this.#clock.timer(leftMs, () => this.#host.onLate(this), true);
+    this.#waitTimer = this.#clock.timer(leftMs, () => this.#host.onTimeout(this), true);
   }
 
-  /** Calls onLate once more, after so long. */
+  /** Calls onTimeout once more, after ms. */
   remind(ms: number): void {
-    this.#patience?.cancel();
-    this.#patience = this.#clock.timer(ms, () => this.#host.onLate(this), true);
+    this.#waitTimer?.cancel();
+    this.#waitTimer = this.#clock.timer(ms, () => this.#host.onTimeout(this), true);
   }
 
   stop(): void {
-    this.#patience?.cancel();
-    this.#patience = null;
-    this.#unfollow?.();
+    this.#waitTimer?.cancel();
+    this.#waitTimer = null;
+    this.#stopListening?.();
     this.#retry?.end();
   }
 }

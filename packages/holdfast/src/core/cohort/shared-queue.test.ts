@@ -21,7 +21,7 @@ async function kept() {
 
 type Stage = Awaited<ReturnType<typeof kept>>;
 
-/** So many waiters, and a list of them in the order in which they are served. */
+/** Starts this many waiters, and lists them in the order in which they are served. */
 function crowd({ locks }: Stage, n: number, options: AcquireOptions = {}) {
   const served: number[] = [];
   const outcomes = Array.from({ length: n }, (_, i) =>
@@ -44,15 +44,15 @@ async function releaseAll({ clock }: Stage, outcomes: readonly Promise<Lease | E
 
 const upTo = (n: number) => Array.from({ length: n }, (_, i) => i);
 
-test("many shared waiters have few claims at the backend, and are served in their order", async () => {
+test("many shared waiters have few claims at the backend, and are served in order", async () => {
   const s = await kept();
   const { served, outcomes } = crowd(s, MANY);
   await s.clock.advance(10);
-  assert.equal(s.inLine("a"), MOST_CLAIMS);
+  assert.equal(s.queued("a"), MOST_CLAIMS);
   await s.keeper.release();
   await s.clock.advance(1);
   assert.equal(s.held("a"), PERMITS, "the first have it, and the next claims follow at once");
-  assert.equal(s.inLine("a"), MOST_CLAIMS);
+  assert.equal(s.queued("a"), MOST_CLAIMS);
   await releaseAll(s, outcomes);
   assert.deepEqual(served, upTo(MANY));
   assert.equal(s.engine.calls("enqueue"), MANY);
@@ -60,16 +60,16 @@ test("many shared waiters have few claims at the backend, and are served in thei
   assert.equal(s.clock.timers, 0);
 });
 
-test("shared waiters that are strict have a claim each", async () => {
+test("strict shared waiters have a claim each", async () => {
   const s = await kept();
   const { outcomes } = crowd(s, MANY, { fair: "strict" });
   await s.clock.advance(10);
-  assert.equal(s.inLine("a"), MANY);
+  assert.equal(s.queued("a"), MANY);
   await s.locks.close();
   for (const outcome of outcomes) assert.ok((await outcome) instanceof ClosedError);
 });
 
-test("a waiter that is aborted leaves its place at the backend to one that has none", async () => {
+test("an aborted waiter leaves its place at the backend to a waiter that has none", async () => {
   const s = await kept();
   const controller = new AbortController();
   const gone = crowd(s, MOST_CLAIMS - 1, { signal: controller.signal });
@@ -80,7 +80,7 @@ test("a waiter that is aborted leaves its place at the backend to one that has n
   await s.clock.advance(10);
   for (const outcome of gone.outcomes) assert.equal(((await outcome) as Error).message, "enough");
   assert.equal(s.engine.calls("withdraw") + s.engine.calls("release"), 0, "no place is given up");
-  assert.equal(s.inLine("a"), MOST_CLAIMS + 1, "the others have all places, and the rival its own");
+  assert.equal(s.queued("a"), MOST_CLAIMS + 1, "the others have all places, and the rival its own");
   await s.keeper.release();
   await releaseAll(s, outcomes.slice(0, MOST_CLAIMS));
   await s.clock.advance(10);
@@ -90,21 +90,21 @@ test("a waiter that is aborted leaves its place at the backend to one that has n
   assert.equal((await s.other.inspect("a")).waiters.length, 0);
 });
 
-test("the claim of the last waiter is withdrawn when there is nobody to leave it to", async () => {
+test("the claim of the last waiter is withdrawn when nobody can take it over", async () => {
   const s = await kept();
   const controller = new AbortController();
   const { outcomes } = crowd(s, 3, { signal: controller.signal });
   await s.clock.advance(10);
-  assert.equal(s.inLine("a"), 3);
+  assert.equal(s.queued("a"), 3);
   controller.abort(new Error("enough"));
   await s.clock.advance(10);
   for (const outcome of outcomes) assert.ok((await outcome) instanceof Error);
-  assert.equal(s.inLine("a"), 0);
+  assert.equal(s.queued("a"), 0);
   await s.keeper.release();
   assert.equal(s.store.resources.size, 0);
 });
 
-test("a waiter without a claim waits as long as it said, and is told who holds", async () => {
+test("a waiter without a claim times out after waitMs, and its error names the holder", async () => {
   const s = await kept();
   crowd(s, MOST_CLAIMS);
   await s.clock.advance(10);
@@ -119,7 +119,7 @@ test("a waiter without a claim waits as long as it said, and is told who holds",
   await s.locks.close();
 });
 
-test("a waiter whose patience ends while the first answer is on its way waits for it a moment longer", async () => {
+test("a waiter whose first answer is on its way waits a moment longer than waitMs", async () => {
   const { clock, engine, locks } = stage();
   const { opened, open } = gate();
   engine.inject("enqueue", { kind: "hold-reply", until: opened });
@@ -131,7 +131,7 @@ test("a waiter whose patience ends while the first answer is on its way waits fo
   assert.ok(!(lease instanceof Error) && lease.held);
 });
 
-test("a waiter that never hears from the backend is told so at the end of its patience", async () => {
+test("a waiter that gets no answer within waitMs is told that the backend is silent", async () => {
   const { clock, engine, locks } = stage();
   engine.inject("enqueue", { kind: "hang", carriedOut: false }, MANY);
   const retry = fixed({ delayMs: 1 });
@@ -157,7 +157,7 @@ test("another limit is refused at once, also behind waiters without a claim", as
   await s.locks.close();
 });
 
-test("waiters with a wrong limit keep nobody else from asking", async () => {
+test("waiters with a wrong limit do not block others", async () => {
   const { clock, locks, other } = stage();
   const holder = await other.acquire("a", { ...PERMIT, fair: "strict" });
   const wrong = outcomeOf(locks.acquire("a", { ...PERMIT, limit: 5 }));
@@ -168,20 +168,20 @@ test("waiters with a wrong limit keep nobody else from asking", async () => {
   await holder.release();
 });
 
-test("the claim that fails costs its own waiter, and nobody else", async () => {
+test("a claim that fails rejects its own waiter, and no other", async () => {
   const s = await kept();
   s.engine.inject("enqueue", { kind: "fail" });
   const { served, outcomes } = crowd(s, MANY);
   await s.clock.advance(10);
   assert.ok((await outcomes[0]) instanceof EngineError);
-  assert.equal(s.inLine("a"), MOST_CLAIMS, "the next one has sent a claim instead");
+  assert.equal(s.queued("a"), MOST_CLAIMS, "the next one has sent a claim instead");
   await s.keeper.release();
   await releaseAll(s, outcomes.slice(1));
   assert.deepEqual(served, upTo(MANY).slice(1));
   assert.equal(s.store.resources.size, 0);
 });
 
-test("when every claim fails, those without a claim fail with the same error, and not later", async () => {
+test("when every claim fails, waiters without a claim fail at once with the same error", async () => {
   const s = stage();
   const mend = s.engine.cut("none");
   const { outcomes } = crowd({ ...s } as Stage, MANY);
@@ -192,7 +192,7 @@ test("when every claim fails, those without a claim fail with the same error, an
   assert.equal(s.clock.timers, 0);
 });
 
-test("waiters with a retry strategy ride out a lost connection, in their order", async () => {
+test("waiters with a retry strategy survive a lost connection, in order", async () => {
   const s = await kept();
   const mend = s.engine.cut("none");
   const retry = fixed({ delayMs: 100 });
@@ -208,7 +208,7 @@ test("waiters with a retry strategy ride out a lost connection, in their order",
   assert.equal(s.store.resources.size, 0);
 });
 
-test("a waiter that inherited a claim sends its own when that one fails", async () => {
+test("a waiter that took over a claim sends its own when that one fails", async () => {
   const s = await kept();
   const controller = new AbortController();
   const { outcomes: gone } = crowd(s, MOST_CLAIMS, { signal: controller.signal });
@@ -216,18 +216,18 @@ test("a waiter that inherited a claim sends its own when that one fails", async 
   await s.clock.advance(10);
   controller.abort(new Error("enough"));
   for (const outcome of gone) assert.ok((await outcome) instanceof Error);
-  // The backend forgets all places, and lets nobody stand in line again for a moment.
+  // The backend forgets all places, and lets nobody join the queue for a moment.
   const { queue: line } = s.store.resources.get("a")!;
   for (const { claim } of [...line]) line.leave(claim.grantId);
   s.engine.inject("enqueue", { kind: "fail" }, MOST_CLAIMS);
   await s.clock.advance(2_000);
-  assert.equal(s.inLine("a"), MOST_CLAIMS, "each of them has sent a claim of its own");
+  assert.equal(s.queued("a"), MOST_CLAIMS, "each of them has sent a claim of its own");
   await s.keeper.release();
   await releaseAll(s, outcomes);
   assert.deepEqual(served, upTo(MOST_CLAIMS));
 });
 
-test("the first in line gets the first grant, whoever it was claimed for", async () => {
+test("the first waiter gets the first grant, no matter which claim was granted", async () => {
   const s = stage();
   const { opened, open } = gate();
   s.engine.inject("enqueue", { kind: "hold-reply", until: opened });
@@ -241,7 +241,7 @@ test("the first in line gets the first grant, whoever it was claimed for", async
   assert.equal(s.store.resources.size, 0);
 });
 
-test("a waiter whose grant went to the first in line is served although that one's claim fails", async () => {
+test("a waiter whose grant went to the first waiter is served although the claim it got fails", async () => {
   const s = stage();
   const { opened, open } = gate();
   s.engine.inject("enqueue", { kind: "hold-request", until: opened });
@@ -271,7 +271,7 @@ test("close ends all shared waiters, and leaves nothing at the backend", async (
   await s.clock.advance(10);
   await s.locks.close();
   for (const outcome of outcomes) assert.ok((await outcome) instanceof ClosedError);
-  assert.equal(s.inLine("a"), 0);
+  assert.equal(s.queued("a"), 0);
   assert.equal(
     s.engine.calls("enqueue"),
     MOST_CLAIMS,
@@ -282,12 +282,12 @@ test("close ends all shared waiters, and leaves nothing at the backend", async (
   assert.equal(s.clock.timers, 0);
 });
 
-test("waiters of other terms have a line of their own", async () => {
+test("waiters on different terms have separate queues", async () => {
   const s = await kept();
   crowd(s, MANY);
   crowd(s, MANY, { ttlMs: 5_000 });
   crowd(s, 3, { label: "another" });
   await s.clock.advance(10);
-  assert.equal(s.inLine("a"), 2 * MOST_CLAIMS + 3);
+  assert.equal(s.queued("a"), 2 * MOST_CLAIMS + 3);
   await s.locks.close();
 });

@@ -11,74 +11,74 @@ import {
 import type { Grant } from "../holding/grant.js";
 import type { HeldLease } from "../holding/lease.js";
 import type { DirectController } from "../holding/lease-controller.js";
-import { LocalLine } from "./local-queue.js";
+import { LocalQueue } from "./local-queue.js";
 import { type LocalHost, LocalWaiter } from "./local-waiter.js";
 
-/** So many claims of one line stand at the backend at once. */
+/** How many claims of one queue are at the backend at once. */
 export const MOST_CLAIMS = 64;
 
-/** What the shared lines of one connection have in common. */
-export interface SharedHome {
+/** What all shared queues of one connection share. */
+export interface SharedContext {
   readonly context: ClaimContext;
   readonly direct: DirectController;
 }
 
 /**
- * The waiters of one process for shared grants of one resource, on equal terms. The first of them have
- * a claim each at the backend; the others follow as soon as one of those is granted, so that thousands
- * of waiters cost the backend no more than a few dozen. No grant is passed on: each waiter gets one of
- * its own, in the order in which the waiters came.
+ * The waiters of one process for shared grants of one resource, on equal terms. The first of them
+ * have one claim each at the backend. The others follow as soon as one of those is granted, so
+ * thousands of waiters cost the backend no more than a few dozen. No grant is handed over: each
+ * waiter gets its own, in the order of arrival.
  *
- * Those who have a claim are the first in line, and each of them has exactly one.
+ * The waiters that have a claim are the first in the queue, and each of them has exactly one.
  */
-export class SharedLine implements LocalHost {
+export class SharedQueue implements LocalHost {
   readonly #resource: string;
-  readonly #home: SharedHome;
+  readonly #common: SharedContext;
   readonly #onIdle: () => void;
-  readonly #waiting = new LocalLine<SharedWaiter>();
+  readonly #waiting = new LocalQueue<SharedWaiter>();
   readonly #claims = new Set<SharedClaim>();
   #firstUnsent: SharedWaiter | null = null;
   #holders: readonly HolderView[] = [];
-  #isHeard = false;
+  #isAnswered = false;
 
-  constructor(resource: string, home: SharedHome, onIdle: () => void) {
+  constructor(resource: string, common: SharedContext, onIdle: () => void) {
     this.#resource = resource;
-    this.#home = home;
+    this.#common = common;
     this.#onIdle = onIdle;
   }
 
   /** Whether the backend has answered, and so has accepted the limit of these waiters. */
-  get isHeard(): boolean {
-    return this.#isHeard;
+  get isAnswered(): boolean {
+    return this.#isAnswered;
   }
 
-  /** Whether anybody waits here of whom the backend does not know. */
+  /** Whether a waiter has no claim at the backend yet. */
   get hasUnsent(): boolean {
     return this.#firstUnsent !== null;
   }
 
-  /** As of the last heartbeat of the oldest claim, where there is one. */
+  /** The holders as of the last heartbeat of the oldest claim, if there is one. */
   get holders(): readonly HolderView[] {
     const [oldest] = this.#claims;
-    return oldest?.contention.holders ?? this.#holders;
+    return oldest?.pending.holders ?? this.#holders;
   }
 
   wait(terms: Terms, startedAt: number): Promise<HeldLease> {
     return new Promise((resolve, reject) => {
-      const { clock } = this.#home.context.caller;
+      const { clock } = this.#common.context.caller;
       const waiter = new SharedWaiter(terms, startedAt, clock, this, resolve, reject);
       this.#waiting.join(waiter);
       this.#firstUnsent ??= waiter;
       this.#fill();
-      waiter.watchPatience();
+      waiter.startWaitTimer();
     });
   }
 
-  /** A claim may be granted by its first answer: that one is waited for a moment longer. */
-  onLate(waiter: SharedWaiter): void {
-    const leftMs = isUnanswered(waiter) ? waiter.lastWordMs(this.#now()) : 0;
+  /** The first answer to a claim may be a grant, so the waiter waits a little longer for it. */
+  onTimeout(waiter: SharedWaiter): void {
+    const leftMs = isUnanswered(waiter) ? waiter.finalAnswerMs(this.#now()) : 0;
     if (leftMs > 0) waiter.remind(leftMs);
-    else this.#dismiss(waiter, this.#outOfPatience(waiter));
+    else this.#dismiss(waiter, this.#timeoutError(waiter));
   }
 
   onAbort(waiter: SharedWaiter, reason: unknown): void {
@@ -89,47 +89,52 @@ export class SharedLine implements LocalHost {
     for (const waiter of this.#waiting) this.#dismiss(waiter, error);
   }
 
-  heard(claim: SharedClaim, holders: readonly HolderView[]): void {
-    this.#isHeard = true;
+  onHolders(claim: SharedClaim, holders: readonly HolderView[]): void {
+    this.#isAnswered = true;
     this.#holders = holders;
     const { waiter } = claim;
-    if (waiter.isLate(this.#now())) this.#dismiss(waiter, this.#outOfPatience(waiter));
+    if (waiter.hasTimedOut(this.#now())) this.#dismiss(waiter, this.#timeoutError(waiter));
     else this.#fill();
   }
 
-  /** The first in line gets the grant, whoever it was claimed for, and leaves its own claim to that one. */
+  /**
+   * The first waiter gets the grant, no matter which claim was granted. The claim of the first
+   * waiter then passes to the waiter whose claim was granted.
+   */
   granted(claim: SharedClaim, grant: Grant, now: number): void {
-    this.#isHeard = true;
+    this.#isAnswered = true;
     this.#claims.delete(claim);
     const first = this.#waiting.first!;
     if (first !== claim.waiter) first.claim!.backs(claim.waiter);
     this.#leave(first);
     const { terms, startedAt } = first;
-    const lease = this.#home.direct.hold(grant, 0, terms, now);
+    const lease = this.#common.direct.hold(grant, 0, terms, now);
     emit("acquired", () => ({ ...lease.subject(), waitedMs: now - startedAt }));
     first.resolve(lease);
     this.#fill();
   }
 
   failed(claim: SharedClaim, error: unknown): void {
-    // One that nobody needed any more was ended by ourselves.
+    // We ended this claim ourselves, because nobody needed it.
     if (!this.#claims.delete(claim)) return;
     const { waiter } = claim;
     waiter.claim = null;
     if (!claim.isFor(waiter)) {
-      // The retries were those of another waiter. This one has its own.
+      // The claim used the retries of another waiter. This waiter has its own.
       this.#send(waiter);
       return;
     }
     this.#leave(waiter);
     waiter.reject(error);
-    const backendFails = error instanceof EngineError && !this.#isAnswered();
+    const backendFails = error instanceof EngineError && !this.#anyAnswered();
     if (backendFails && this.#claims.size === 0) this.#failUnsent(error);
-    // Until another claim is answered, it is not worth sending more of them.
+    // Send no more claims until another one is answered.
     if (!backendFails || this.#claims.size === 0) this.#fill();
   }
 
-  /** The backend fails every claim. Who has not sent one yet would have seen the same by now. */
+  /**
+   * The backend fails every claim. Waiters that have not sent one would have seen the same failure.
+   */
   #failUnsent(error: EngineError): void {
     for (const waiter of this.#waiting) {
       if (error.retryable && waiter.terms.retry !== undefined) continue;
@@ -148,12 +153,14 @@ export class SharedLine implements LocalHost {
   }
 
   #send(waiter: SharedWaiter): void {
-    const claim = new SharedClaim(this.#resource, this.#home.context, this, waiter);
+    const claim = new SharedClaim(this.#resource, this.#common.context, this, waiter);
     this.#claims.add(claim);
-    claim.contention.start();
+    claim.pending.start();
   }
 
-  /** Its claim keeps its place at the backend for the first who has none. */
+  /**
+   * The claim of this waiter keeps its place at the backend, for the first waiter that has none.
+   */
   #dismiss(waiter: SharedWaiter, error: unknown): void {
     const { claim } = waiter;
     this.#leave(waiter);
@@ -164,7 +171,7 @@ export class SharedLine implements LocalHost {
       claim.backs(heir);
     } else if (claim !== null) {
       this.#claims.delete(claim);
-      claim.contention.abort(undefined);
+      claim.pending.abort(undefined);
     }
     this.#fill();
   }
@@ -176,89 +183,89 @@ export class SharedLine implements LocalHost {
     waiter.stop();
   }
 
-  /** Whether the backend answers for any of the claims. */
-  #isAnswered(): boolean {
-    for (const { isHeard, contention } of this.#claims) {
-      if (isHeard && !contention.isUnheard) return true;
+  /** Whether the backend answers for at least one claim. */
+  #anyAnswered(): boolean {
+    for (const { isAnswered, pending } of this.#claims) {
+      if (isAnswered && !pending.isSilent) return true;
     }
     return false;
   }
 
-  /** Silence is not busy: who never heard from the backend is told that, and not a guess. */
-  #outOfPatience(waiter: SharedWaiter): unknown {
-    const failure = waiter.claim?.contention.failure ?? null;
+  /** Silence is not busy. If the backend did not answer, the error says so and does not guess. */
+  #timeoutError(waiter: SharedWaiter): unknown {
+    const failure = waiter.claim?.pending.failure ?? null;
     if (failure !== null) return failure;
     const waitedMs = this.#now() - waiter.startedAt;
-    const silent = [...this.#claims].every(({ contention }) => contention.isUnheard);
-    if (!this.#isHeard || silent || isUnanswered(waiter))
-      return this.#home.context.caller.silence(waitedMs);
+    const silent = [...this.#claims].every(({ pending }) => pending.isSilent);
+    if (!this.#isAnswered || silent || isUnanswered(waiter))
+      return this.#common.context.caller.silence(waitedMs);
     return new AcquireTimeoutError(this.#resource, waitedMs, this.holders);
   }
 
   #now(): number {
-    return this.#home.context.caller.clock.now();
+    return this.#common.context.caller.clock.now();
   }
 }
 
 class SharedWaiter extends LocalWaiter {
   declare after: SharedWaiter | null;
-  /** Null while the backend does not know of it. */
+  /** Null while the waiter has no claim at the backend. */
   claim: SharedClaim | null = null;
 }
 
-/** A claim at the backend, and the waiter that it keeps a place for. */
+/** A claim at the backend, and the waiter for whom it keeps a place. */
 class SharedClaim implements ClaimListener {
-  readonly contention: PendingClaim;
-  readonly #line: SharedLine;
+  readonly pending: PendingClaim;
+  readonly #queue: SharedQueue;
   readonly #sentFor: SharedWaiter;
   #waiter: SharedWaiter;
   /** Whether the backend has answered. */
-  isHeard = false;
+  isAnswered = false;
 
-  constructor(resource: string, context: ClaimContext, line: SharedLine, waiter: SharedWaiter) {
+  constructor(resource: string, context: ClaimContext, queue: SharedQueue, waiter: SharedWaiter) {
     const { terms, startedAt } = waiter;
-    // Patience is the waiter's own: the claim may outlast it, for somebody else.
+    // The waiter counts its own waitMs. The claim may outlast it, and then serves another waiter.
     const request: ClaimRequest = {
       ...{ resource, terms, tokens: 1, startedAt },
       ...{ waitMs: Infinity, retry: terms.retry },
     };
-    this.#line = line;
+    this.#queue = queue;
     this.#sentFor = waiter;
     this.#waiter = waiter;
     waiter.claim = this;
-    this.contention = new PendingClaim(context, request, this);
+    this.pending = new PendingClaim(context, request, this);
   }
 
   get waiter(): SharedWaiter {
     return this.#waiter;
   }
 
-  /** Whether it was sent on this waiter's terms, and with its retries. */
+  /** Whether the claim was sent on this waiter's terms, and with its retries. */
   isFor(waiter: SharedWaiter): boolean {
     return this.#sentFor === waiter;
   }
 
-  /** From now on it keeps its place for this waiter. */
+  /** Keeps the place for this waiter from now on. */
   backs(waiter: SharedWaiter): void {
     this.#waiter = waiter;
     waiter.claim = this;
   }
 
   granted(grant: Grant, now: number): void {
-    this.#line.granted(this, grant, now);
+    this.#queue.granted(this, grant, now);
   }
 
   failed(error: unknown): void {
-    this.#line.failed(this, error);
+    this.#queue.failed(this, error);
   }
 
-  heard(holders: readonly HolderView[]): void {
-    this.isHeard = true;
-    this.#line.heard(this, holders);
+  onHolders(holders: readonly HolderView[]): void {
+    this.isAnswered = true;
+    this.#queue.onHolders(this, holders);
   }
 }
 
-/** Whether its claim was sent and has not been answered. */
+/** Whether the claim of this waiter was sent and has no answer yet. */
 function isUnanswered({ claim }: SharedWaiter): boolean {
-  return claim !== null && !claim.isHeard;
+  return claim !== null && !claim.isAnswered;
 }

@@ -2,53 +2,58 @@ import type { HolderView } from "../../engine.js";
 import { limitMismatch } from "../../errors.js";
 import type { Terms } from "../../options.js";
 import type { HeldLease } from "../holding/lease.js";
-import { type SharedHome, SharedLine } from "./shared-queue.js";
+import { type SharedContext, SharedQueue } from "./shared-queue.js";
 
-/** The shared waiters of one process on one resource: a line for each kind of terms. */
-export class SharedLines {
+/** The shared waiters of one process on one resource, with one queue for each set of terms. */
+export class SharedQueues {
   readonly #resource: string;
-  readonly #home: SharedHome;
+  readonly #common: SharedContext;
   readonly #onIdle: () => void;
-  readonly #lines = new Map<string, { readonly limit: number | null; readonly line: SharedLine }>();
+  readonly #queues = new Map<
+    string,
+    { readonly limit: number | null; readonly queue: SharedQueue }
+  >();
 
-  constructor(resource: string, home: SharedHome, onIdle: () => void) {
+  constructor(resource: string, common: SharedContext, onIdle: () => void) {
     this.#resource = resource;
-    this.#home = home;
+    this.#common = common;
     this.#onIdle = onIdle;
   }
 
-  /** Who of those that the backend does not know of is ahead of somebody who comes now; null if nobody. */
+  /**
+   * The holders, if a local waiter without a claim is ahead of a newcomer; null if there is none.
+   */
   get unsentHolders(): readonly HolderView[] | null {
-    for (const { line } of this.#lines.values()) if (line.hasUnsent) return line.holders;
+    for (const { queue } of this.#queues.values()) if (queue.hasUnsent) return queue.holders;
     return null;
   }
 
   wait(terms: Terms, startedAt: number): Promise<HeldLease> {
-    // The backend would say the same, but not before a claim of this waiter's gets there.
-    for (const { limit, line } of this.#lines.values()) {
-      if (line.isHeard && limit !== terms.limit) {
+    // The backend would refuse too, but only once this waiter's claim arrives there.
+    for (const { limit, queue } of this.#queues.values()) {
+      if (queue.isAnswered && limit !== terms.limit) {
         return Promise.reject(limitMismatch(this.#resource, terms.limit, limit));
       }
     }
-    return this.#line(terms).wait(terms, startedAt);
+    return this.#queue(terms).wait(terms, startedAt);
   }
 
   close(error: Error): void {
-    for (const { line } of [...this.#lines.values()]) line.close(error);
+    for (const { queue } of [...this.#queues.values()]) queue.close(error);
   }
 
-  #line(terms: Terms): SharedLine {
+  #queue(terms: Terms): SharedQueue {
     const { limit, ttlMs, lockDelayMs, graceMs, label } = terms;
-    // What a claim says to the backend, and how much of its life a grant must have left.
+    // Everything that a claim tells the backend, and the grace that a grant must have left.
     const key = JSON.stringify([limit, ttlMs, lockDelayMs, graceMs, label]);
-    const known = this.#lines.get(key);
-    if (known !== undefined) return known.line;
-    const line = new SharedLine(this.#resource, this.#home, () => {
-      if (this.#lines.get(key)?.line !== line) return;
-      this.#lines.delete(key);
-      if (this.#lines.size === 0) this.#onIdle();
+    const known = this.#queues.get(key);
+    if (known !== undefined) return known.queue;
+    const queue = new SharedQueue(this.#resource, this.#common, () => {
+      if (this.#queues.get(key)?.queue !== queue) return;
+      this.#queues.delete(key);
+      if (this.#queues.size === 0) this.#onIdle();
     });
-    this.#lines.set(key, { limit, line });
-    return line;
+    this.#queues.set(key, { limit, queue });
+    return queue;
   }
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { mintGrantId } from "./grant-id.js";
 
-test("a grantId is 128 bits in hex, and none comes twice, across refills of the pool", () => {
+test("a grantId is 128 bits in hex and never repeats, across refills of the pool", () => {
   const ids = Array.from({ length: 10_000 }, mintGrantId);
   for (const id of ids) assert.match(id, /^[0-9a-f]{32}$/);
   assert.equal(new Set(ids).size, ids.length);

@@ -4,8 +4,8 @@ import { RenewalGroup } from "../renewing/renewal-group.js";
 import type { HeldLease } from "./lease.js";
 
 /**
- * One grant as the core keeps it. A cohort passes a grant from lease to lease; at any time at most one
- * lease stands on it. Its group says how long it is good, and when to renew it.
+ * One grant. A cohort hands a grant from lease to lease; at most one lease uses it at any time. Its
+ * group says how long it is valid, and when to renew it.
  */
 export class Grant {
   readonly resource: string;
@@ -14,7 +14,7 @@ export class Grant {
   readonly firstToken: bigint;
   readonly tokens: number;
   readonly lockDelayMs: number;
-  /** The claim that it was granted to, where a request for it may still be on its way. */
+  /** The claim behind the grant, if a request for it may still be on its way; else null. */
   readonly unanswered: SentClaim | null;
   lease: HeldLease | null = null;
   /** Written by the groups only. */
@@ -32,25 +32,25 @@ export class Grant {
     this.group.needsFirstRenewal = granted.ttlMs < claim.ttlMs;
   }
 
-  /** Which of its tokens is in use. */
+  /** The index of the token in use. */
   get index(): number {
     return this.lease === null ? 0 : Number(this.lease.token - this.firstToken);
   }
 
-  /** Nobody wants it any more. Gives whether its release must leave a tombstone. */
+  /** Marks the grant as unused. Returns whether its release must leave a tombstone. */
   end(): boolean {
     if (this.unanswered === null) return false;
     this.unanswered.isOver = true;
     return this.unanswered.mayArrive;
   }
 
-  /** The terms of the new lease are its own, so the grant leaves those that it was renewed with. */
+  /** The new lease has its own terms, so the grant leaves its group. */
   attachLease(lease: HeldLease): void {
     this.lease = lease;
     this.leaveGroup().attachLease(lease);
   }
 
-  /** From now on it is a group of one, with a copy of what is known where it was one of several. */
+  /** Makes the grant a group of one, with a copy of what the group knew. */
   leaveGroup(): RenewalGroup {
     if (this.group.size > 1) this.group.leave(this);
     return this.group;

@@ -6,14 +6,16 @@ import type { Clock } from "../runtime/clock.js";
 import type { Grant } from "./grant.js";
 import { HeldLease } from "./lease.js";
 
-/** Who decides what becomes of a grant when the lease on it ends. */
+/** Decides what happens to a grant when its lease ends. */
 export interface LeaseController {
-  /** Called in the same tick as release(): renewals stop before anything is awaited. */
+  /** Called in the same tick as release(), so renewals stop before anything is awaited. */
   release(lease: HeldLease): Promise<"released" | "gone">;
   onLost(lease: HeldLease): void;
 }
 
-/** Does with a grant what its lease asks for, at the backend. No grant is passed on to another lease. */
+/**
+ * Passes what a lease asks for straight to the backend. No grant is handed over to another lease.
+ */
 export class DirectController implements LeaseController {
   readonly clock: Clock;
   readonly #caller: Caller;
@@ -25,7 +27,9 @@ export class DirectController implements LeaseController {
     this.#keeper = keeper;
   }
 
-  /** A lease on a grant, which is renewed from now on. index: of its token in the grant's range. */
+  /**
+   * Creates a lease on a grant and starts renewing it. index: of its token in the grant's range.
+   */
   hold(
     grant: Grant,
     index: number,
@@ -44,8 +48,8 @@ export class DirectController implements LeaseController {
   }
 
   release(lease: HeldLease): Promise<"released" | "gone"> {
-    // The request first: who waits for this release should not wait for our own tidying up. Nothing
-    // is renewed in between, as all of it happens in one tick.
+    // The request goes first, so that the next holder does not wait for our cleaning up. No renewal
+    // can come in between, because all of this happens in one tick.
     const released = releaseGrant(this.#caller, lease.grant, lease.terms.callTimeoutMs);
     this.#keeper.remove(lease.grant);
     return released;
@@ -56,9 +60,10 @@ export class DirectController implements LeaseController {
   }
 
   /**
-   * After a loss the holder says that it has stopped. The backend may still keep the grant: ending it
-   * lets the successor in earlier. With a lock-delay the holder asked for the opposite, except where a
-   * revocation waits for this very release, or close() makes it.
+   * The holder of a lost lease reports that it has stopped. The backend may still keep the grant:
+   * releasing it lets the successor in earlier. With a lock-delay the holder asked for the
+   * opposite, so the grant stays, except where a revocation waits for this release or close() makes
+   * it.
    */
   releaseAfterLoss(lease: HeldLease): void {
     const isAsked = lease.lost?.reason === "revoked" || lease.lost?.reason === "closed";
@@ -66,11 +71,11 @@ export class DirectController implements LeaseController {
     abandonGrant(this.#caller, lease.grant, lease.terms.callTimeoutMs);
   }
 
-  /** Renews it no longer. The grant outlives this process, and ends by itself after forMs. */
+  /** Stops renewing. The grant outlives this process, and ends by itself after forMs. */
   async letExpire({ grant }: HeldLease, forMs: number): Promise<"released" | "gone"> {
     this.#checkTtl(forMs);
     this.#keeper.remove(grant);
-    // Whoever renews it by hand would be told that it is gone.
+    // Wait for a renewal by hand, or its caller would be told that the lease is gone.
     await grant.group.renewing?.over;
     return letGrantExpire(this.#caller, grant, forMs);
   }

@@ -28,7 +28,7 @@ function blockEventLoop(ms: number): void {
   while (process.hrtime.bigint() < until);
 }
 
-test("a lease tells what it is", async () => {
+test("a lease shows its resource, mode, label and token", async () => {
   const { locks } = stage();
   const lease = await locks.acquire("in voice/42", { label: "me", ttlMs: 10_000 });
   assert.equal(lease.resource, "in voice/42");
@@ -58,7 +58,7 @@ test("remainingMs counts down to the grace before validity ends", async () => {
   assert.equal(lease.remainingMs(), 0);
 });
 
-test("the loss says how long nobody else can hold the resource yet", async () => {
+test("LeaseLostError says for how long nobody else can hold the resource", async () => {
   const { clock, locks } = stage();
   const lease = await locks.acquire("a", { ttlMs: 10_000, graceMs: 400, renew: false });
   await clock.advance(9_600);
@@ -90,7 +90,7 @@ test("validity counts from the send, not from the receipt", async () => {
 });
 
 test("a lease is not held at the first statement after a blocked event loop", async () => {
-  // Real time, and no timer has had a chance to run.
+  // Real time: no timer has had a chance to run.
   const locks = new Locks(memoryEngine());
   cleanUps.push(() => locks.close());
   const lease = await locks.acquire("a", { ttlMs: 60 });
@@ -112,7 +112,7 @@ test("the signal is aborted on its first access after a blocked event loop", asy
   assert.ok(lease.signal.aborted);
 });
 
-test("a listener on the signal is called by itself when the lease ends", async () => {
+test("a listener on the signal is called by a timer when the lease ends", async () => {
   const { clock, locks } = stage();
   const lease = await locks.acquire("a", { ttlMs: 3_000, renew: false });
   let calls = 0;
@@ -122,7 +122,7 @@ test("a listener on the signal is called by itself when the lease ends", async (
   assert.equal(lease.signal.reason, lease.signal.reason);
 });
 
-test("a release does not abort the signal, and a later loss of the grant neither", async () => {
+test("neither a release nor a later loss of the grant aborts the signal", async () => {
   const { clock, locks } = stage();
   const lease = await locks.acquire("a", { ttlMs: 3_000 });
   const { signal } = lease;
@@ -133,7 +133,7 @@ test("a release does not abort the signal, and a later loss of the grant neither
   assert.equal(lease.signal.aborted, false);
 });
 
-test("a release is one release however often it is called", async () => {
+test("release() called several times releases once", async () => {
   const { engine, locks } = stage();
   const lease = await locks.acquire("a");
   const [first, second] = [lease.release(), lease.release()];
@@ -145,7 +145,7 @@ test("a release is one release however often it is called", async () => {
   assert.throws(() => lease.assertHeld(), UsageError);
 });
 
-test("a release whose reply is lost is repeated, and says what the backend knows", async () => {
+test("a release whose reply is lost is repeated, and returns the backend's answer", async () => {
   const { clock, engine, locks, store } = stage();
   const lease = await locks.acquire("a");
   engine.inject("release", { kind: "lose-reply" });
@@ -168,7 +168,7 @@ test("a release that cannot be sent rejects after three tries, and leaves no tim
   mend();
 });
 
-test("a release of a lost lease says gone, touches no successor, and lets the next one in early", async () => {
+test("a release of a lost lease returns gone, leaves a successor alone, and lets the next one in early", async () => {
   const { clock, engine, locks, other } = stage();
   const lease = await locks.acquire("a", { ttlMs: 10_000, graceMs: 1_000, maxHoldMs: 1_000 });
   await clock.advance(1_000);
@@ -183,7 +183,7 @@ test("a release of a lost lease says gone, touches no successor, and lets the ne
   assert.equal(engine.calls("release"), 1);
 });
 
-test("a release of a lost lease leaves the lock-delay that was asked for", async () => {
+test("a release of a lost lease keeps its lock-delay", async () => {
   const { clock, engine, locks, other } = stage();
   const lease = await locks.acquire("a", { ttlMs: 3_000, renew: false, lockDelayMs: 5_000 });
   await clock.advance(2_900);
@@ -195,7 +195,7 @@ test("a release of a lost lease leaves the lock-delay that was asked for", async
   assert.equal(engine.calls("release"), 0);
 });
 
-test("a release from within the loss's own listener is told once", async () => {
+test("a release inside the listener of the loss is reported once", async () => {
   const { clock, locks } = stage();
   const lease = await locks.acquire("a", { ttlMs: 3_000, renew: false });
   const released: unknown[] = [];
@@ -204,7 +204,7 @@ test("a release from within the loss's own listener is told once", async () => {
   cleanUps.push(() => channels.released.unsubscribe(listener));
   lease.signal.addEventListener("abort", () => void lease.release());
   clock.pause(5_000);
-  // Nobody has noticed yet: this very call does, and the listener runs inside it.
+  // Nobody has noticed the loss yet: this call does, and the listener runs inside it.
   assert.equal(await lease.release(), "gone");
   await clock.advance(0);
   assert.equal(released.length, 1);

@@ -9,33 +9,34 @@ import type { Grant } from "./grant.js";
 import type { DirectController, LeaseController } from "./lease-controller.js";
 
 export interface RenewOptions {
-  /** How long the grant lives from now on without a further renewal. */
+  /** How long the grant lives from now on without another renewal. */
   readonly ttlMs?: number;
 }
 
-/** What a holder holds. Everything here is computed from the clocks at the moment of the call. */
+/** What a holder holds. Every value is computed from the clocks at the moment of the call. */
 export interface Lease extends AsyncDisposable {
   readonly resource: string;
   readonly mode: Mode;
   readonly label: string;
   /**
    * Larger than the token of every earlier grant of this resource. Register it where the data lives
-   * before reading, and check it in the transaction that writes. Comparing at the write alone is too late.
+   * before reading, and check it in the transaction that writes. A comparison at the write alone is
+   * too late.
    */
   readonly token: bigint;
   /** "mode:token:percent-encoded-name", for the resource to check. */
   readonly sequencer: string;
-  /** Whether nobody else can have been granted the resource until now. */
+  /** True while nobody else can have been granted the resource. */
   readonly held: boolean;
   /** Aborts when the lease is lost; its reason is the LeaseLostError. A release does not abort it. */
   readonly signal: AbortSignal;
   /** Throws LeaseLostError unless held; UsageError after a release. */
   assertHeld(): void;
-  /** How long the lease is good without a further renewal. */
+  /** How long the lease is valid without another renewal. */
   remainingMs(): number;
-  /** Renews now, for ttlMs from now on where given. */
+  /** Renews now, with a new ttlMs if given. */
   renew(options?: RenewOptions): Promise<void>;
-  /** Gives the resource back. "gone" says that it was no longer ours; nothing was touched then. */
+  /** Releases the resource. "gone" means that it was no longer ours; nothing was changed then. */
   release(): Promise<"released" | "gone">;
 }
 
@@ -47,9 +48,11 @@ export class HeldLease implements Lease {
   readonly token: bigint;
   readonly acquiredAt: number;
   readonly #direct: DirectController;
-  /** The same as #direct, unless others of this process may have the grant next. */
+  /** The same object as #direct, unless a cohort may hand the grant over. */
   readonly #controller: LeaseController;
-  /** Its holder has given it up. Events tell of that before #released is there to be awaited. */
+  /**
+   * Set when the holder gives the lease up. Listeners of events may run before #released is set.
+   */
   #isEnding = false;
   #released: Promise<"released" | "gone"> | null = null;
   #lost: LeaseLostError | null = null;
@@ -72,7 +75,7 @@ export class HeldLease implements Lease {
     grant.attachLease(this);
   }
 
-  /** Where maxHoldMs ends the lease. */
+  /** The instant at which maxHoldMs ends the lease. */
   get holdUntil(): number {
     return this.acquiredAt + this.terms.maxHoldMs;
   }
@@ -94,10 +97,10 @@ export class HeldLease implements Lease {
   }
 
   get held(): boolean {
-    return !this.#isEnding && !this.noticeLoss();
+    return !this.#isEnding && !this.checkLoss();
   }
 
-  /** Whether the keeper looks after its grant on its account. */
+  /** Whether the keeper renews the grant for this lease. */
   get isManaged(): boolean {
     return this.grant.group.managed && this.grant.lease === this;
   }
@@ -106,7 +109,9 @@ export class HeldLease implements Lease {
     return this.#lost;
   }
 
-  /** close() has told its holder to stop, and nobody else can have been granted the resource yet. */
+  /**
+   * Whether close() told the holder to stop and nobody else can have been granted the resource yet.
+   */
   get isStillOurs(): boolean {
     if (this.#isEnding || this.#lost?.reason !== "closed") return false;
     return this.#direct.clock.now() < this.grant.group.validUntil;
@@ -117,7 +122,7 @@ export class HeldLease implements Lease {
       this.#aborter = new AbortController();
       if (this.#lost) this.#aborter.abort(this.#lost);
     }
-    if (!this.#isEnding) this.noticeLoss();
+    if (!this.#isEnding) this.checkLoss();
     return this.#aborter.signal;
   }
 
@@ -137,27 +142,30 @@ export class HeldLease implements Lease {
   }
 
   release(): Promise<"released" | "gone"> {
-    // A loss that is noticed only now may run listeners that release; theirs is the release then.
-    if (!this.#isEnding) this.noticeLoss();
+    // checkLoss() may run listeners that release this lease; their release counts then.
+    if (!this.#isEnding) this.checkLoss();
     if (this.#released !== null) return this.#released;
-    // Called by a listener in the middle of this very release, whose answer will be this one's.
+    // A listener called this during the release, so it gets the answer of that release.
     if (this.#isEnding) return Promise.resolve().then(() => this.release());
     this.#isEnding = true;
     this.#released = this.#release();
     return this.#released;
   }
 
-  /** Gives the lease up and keeps others out for so long from now: its grant ends by itself then. */
+  /** Ends the lease and keeps others out for forMs from now; its grant expires then. */
   leave(forMs: number): Promise<"released" | "gone"> {
     if (!this.held && !this.isStillOurs) return this.release();
-    // The holder has finished. Nothing loses its lease any more, even if forMs is over before the
-    // backend has answered.
+    // The holder has finished, so the lease cannot be lost any more, even if forMs ends before the
+    // backend answers.
     this.#isEnding = true;
     this.#released = this.#leave(forMs);
     return this.#released;
   }
 
-  /** After a loss: nobody gives it back, because its holder has not stopped. Its grant ends with its ttl. */
+  /**
+   * After a loss: does not release the grant, because the holder has not stopped. The grant ends
+   * with its ttl.
+   */
   letExpire(): void {
     if (this.#isEnding) return;
     this.#isEnding = true;
@@ -172,7 +180,7 @@ export class HeldLease implements Lease {
     }
   }
 
-  // The grantId is a key to the grant: it must not reach a log by way of console.log(lease).
+  // Whoever knows the grantId can release the grant, so console.log(lease) must not show it.
   [inspect.custom]() {
     return `Lease ${inspect({ ...this.subject(), held: this.held })}`;
   }
@@ -181,7 +189,7 @@ export class HeldLease implements Lease {
     return { ...this.subject(), token: String(this.token), held: this.held };
   }
 
-  /** With endedAtBackend there is no time left to finish in: a successor may be at work already. */
+  /** endedAtBackend: no time is left to finish in, because a successor may be at work already. */
   lose(reason: LossReason, endedAtBackend: boolean): void {
     if (this.#lost !== null || this.#isEnding) return;
     const leftMs = this.grant.group.validUntil - this.#direct.clock.now();
@@ -200,8 +208,8 @@ export class HeldLease implements Lease {
     return this.#direct.clock.now() - this.acquiredAt;
   }
 
-  /** Timers may be late; the clock is not. Returns whether the lease is lost. */
-  noticeLoss(now = this.#direct.clock.now()): boolean {
+  /** Reads the clock, because timers may be late. Returns whether the lease is lost. */
+  checkLoss(now = this.#direct.clock.now()): boolean {
     if (this.#lost !== null) return true;
     if (now < this.grant.group.lostAt) return false;
     const overTime = now >= this.holdUntil;
@@ -213,7 +221,7 @@ export class HeldLease implements Lease {
     try {
       return await this.#direct.letExpire(this, forMs);
     } catch (error) {
-      // Others are kept out for longer than was asked for, and not for less.
+      // The ttl keeps others out for longer than was asked for, never for less.
       emit("failed", () => ({ during: "leave", error, resource: this.resource }));
       return "released";
     }

@@ -6,12 +6,12 @@ const INDEX = new URL("../../index.js", import.meta.url).href;
 const MEMORY = new URL("../../engines/memory/index.js", import.meta.url).href;
 
 interface Outcome {
-  /** Null for a process that would not end by itself. */
+  /** Null for a process that did not end by itself. */
   readonly code: number | null;
   readonly printed: string;
 }
 
-/** Runs a program; one that has not ended after stayMs is killed. */
+/** Runs a program, and kills it if it has not ended after stayMs. */
 function run(program: string, stayMs: number): Promise<Outcome> {
   const script = `
     import { connect, channels } from "${INDEX}";
@@ -30,7 +30,7 @@ function run(program: string, stayMs: number): Promise<Outcome> {
       printed += text;
     });
   }
-  // The clock runs from the program's first word, not from the start of a slow process.
+  // Time counts from the program's first output, not from the start of a slow process.
   let timer: NodeJS.Timeout | undefined;
   child.stdout.once("data", () => {
     timer = setTimeout(() => child.kill("SIGKILL"), stayMs);
@@ -106,7 +106,7 @@ for (const [what, program] of Object.entries(ENDS)) {
   });
 }
 
-test("a lost lease that nobody looks at ends no process by an unhandled rejection", async () => {
+test("a lost lease that nobody looks at causes no unhandled rejection", async () => {
   const { code, printed } = await run(
     `
     const lease = await locks.acquire("a", { ttlMs: 60, renew: false });
@@ -121,7 +121,7 @@ test("a lost lease that nobody looks at ends no process by an unhandled rejectio
   assert.match(printed, /LEASE_LOST/);
 });
 
-test("fifty waits on one signal bring no warning of a leak", async () => {
+test("fifty waits on one signal cause no leak warning", async () => {
   const { code, printed } = await run(
     `
     process.on("warning", (warning) => {

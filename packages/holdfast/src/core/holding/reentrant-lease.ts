@@ -2,8 +2,11 @@ import { inspect } from "node:util";
 import { UsageError } from "../../errors.js";
 import type { Lease, RenewOptions } from "./lease.js";
 
-/** A lease that joined the enclosing one of the same context. Its release leaves the outer one held. */
-export class JoinedLease implements Lease {
+/**
+ * A lease that joined the enclosing lease of the same context. Its release leaves the outer one
+ * held.
+ */
+export class ReentrantLease implements Lease {
   readonly #outer: Lease;
   #released = false;
 
@@ -55,7 +58,7 @@ export class JoinedLease implements Lease {
 
   async release(): Promise<"released" | "gone"> {
     this.#released = true;
-    // An outer lease that was released on purpose is no loss to those who joined it.
+    // An outer lease that was released on purpose does not count as lost.
     return this.#outer.signal.aborted ? "gone" : "released";
   }
 

@@ -8,7 +8,7 @@ import { Locks } from "../../locks.js";
 import { stage } from "../test/stage.fixture.js";
 import type { Lease } from "./lease.js";
 
-test("run gives fn's value, with and without options, and releases", async () => {
+test("run returns fn's value, with and without options, and releases", async () => {
   const { locks, store } = stage();
   assert.equal(await locks.run("a", () => 1), 1);
   assert.equal(await locks.run("a", { ttlMs: 5_000 }, async (lease) => lease.held), true);
@@ -29,7 +29,7 @@ test("run rejects with fn's error, thrown or rejected, and releases", async () =
   assert.equal(store.resources.size, 0);
 });
 
-test("arguments of run in another order, or more of them, are refused with the order", async () => {
+test("run refuses arguments in a wrong order or number, and names the right order", async () => {
   const { engine, locks } = stage();
   let ran = 0;
   const fn = () => ++ran;
@@ -65,7 +65,7 @@ test("run without a function is refused before any call", async () => {
   assert.equal(engine.calls("enqueue"), 0);
 });
 
-test("run rejects with LeaseLostError once fn has settled, though fn gave a value", async () => {
+test("run rejects with LeaseLostError once fn has settled, although fn returned a value", async () => {
   const { clock, locks } = stage();
   let settled = false;
   const running = locks.run("a", { ttlMs: 3_000 }, async () => {
@@ -82,7 +82,7 @@ test("run rejects with LeaseLostError once fn has settled, though fn gave a valu
   assert.ok(settled);
 });
 
-test("run that lost its lease carries fn's error as the cause", async () => {
+test("a run that lost its lease rejects with fn's error as the cause", async () => {
   const { clock, locks } = stage();
   const own = new Error("fn's own");
   const running = locks.run("a", { ttlMs: 3_000 }, () => {
@@ -96,7 +96,7 @@ test("run that lost its lease carries fn's error as the cause", async () => {
   });
 });
 
-test("run whose fn rethrows the loss rejects with that very error", async () => {
+test("a run whose fn rethrows the loss rejects with that error", async () => {
   const { clock, locks } = stage();
   let seen: unknown;
   const running = locks.run("a", { ttlMs: 3_000 }, (lease) => {
@@ -111,8 +111,8 @@ test("run whose fn rethrows the loss rejects with that very error", async () => 
   });
 });
 
-test("run's loss makes no circle of causes when fn's error was caused by the loss", async () => {
-  // What every Node API that takes a signal does: an AbortError whose cause is the signal's reason.
+test("a run whose fn error was caused by the loss has no circular causes", async () => {
+  // Every Node API that takes a signal does this: an AbortError whose cause is the signal's reason.
   const locks = new Locks(memoryEngine());
   const running = locks.run("a", { ttlMs: 60, renew: false }, (lease) =>
     delay(5_000, undefined, { signal: lease.signal }),
@@ -145,14 +145,14 @@ test("a release that fails hides neither fn's value nor its error", async () => 
   }
 });
 
-test("run whose fn released by itself gives the value", async () => {
+test("a run whose fn released the lease returns fn's value", async () => {
   const { engine, locks } = stage();
   assert.equal(await locks.run("a", (lease) => lease.release()), "released");
   assert.equal(engine.calls("release"), 1);
 });
 
-test("run whose release is answered gone rejects with LeaseLostError", async () => {
-  // The grant ended at the backend while fn worked, and no renewal came to tell.
+test("a run whose release is answered gone rejects with LeaseLostError", async () => {
+  // The grant ended at the backend while fn worked, and no renewal noticed it.
   const { locks, store } = stage();
   const running = locks.run("a", () => {
     store.resources.get("a")!.holdings.clear();
@@ -176,7 +176,7 @@ test("a reentrant acquire inside run joins the enclosing lease, without a call",
   });
 });
 
-test("a joined lease after its release is not held: assertHeld and renew refuse", async () => {
+test("a joined lease is not held after its release: assertHeld and renew refuse", async () => {
   const { locks } = stage();
   await locks.run("a", async () => {
     const inner = await locks.acquire("a", { reentrant: true });
@@ -188,7 +188,7 @@ test("a joined lease after its release is not held: assertHeld and renew refuse"
   });
 });
 
-test("nested runs join through several levels, and each other resource is its own", async () => {
+test("nested runs join through several levels, and other resources are separate", async () => {
   const { locks } = stage();
   const options = { reentrant: true };
   const tokens = await locks.run("a", options, (a) =>
@@ -211,7 +211,7 @@ test("an inner run that finds the lease lost rejects, and so does the outer", as
   assert.ok(inner instanceof LeaseLostError);
 });
 
-test("an outer lease that fn released by itself is no loss to the run that joined it", async () => {
+test("an outer lease that fn released does not count as lost for the run that joined it", async () => {
   const { locks } = stage();
   const running = locks.run("a", (outer) =>
     locks.run("a", { reentrant: true }, async () => {
@@ -229,7 +229,7 @@ test("without reentrant, an acquire inside run waits for the resource like any o
   });
 });
 
-test("an acquire inside a run of its own resource is told that this run holds it, and what joins it", async () => {
+test("the error of an acquire inside a run of its own resource names that run and reentrant: true", async () => {
   const store = new MemoryStore();
   await using locks = new Locks(memoryEngine({ store }));
   await using other = new Locks(memoryEngine({ store }));
@@ -252,7 +252,7 @@ test("an acquire inside a run of its own resource is told that this run holds it
   );
   const cannot = /your own enclosing run holds it as shared, and cannot become exclusive/;
   await locks.run("a", { mode: "shared" }, () => refused({}, cannot));
-  // Who is kept out by others is told of them alone.
+  // A caller that waits for others gets no such hint.
   const held = await other.acquire("a");
   await locks.run("b", () => refused({}, new RegExp(`held by .* \\(token ${held.token}\\)$`)));
 });
@@ -266,7 +266,7 @@ test("a shared lease is not joined by an exclusive acquire", async () => {
   });
 });
 
-test("a join is of the same locks and the same context only", async () => {
+test("only an acquire of the same Locks in the same context joins", async () => {
   const { locks, other } = stage();
   let later: Lease | null = null;
   await locks.run("a", async () => {
@@ -280,7 +280,7 @@ test("a join is of the same locks and the same context only", async () => {
   assert.equal(await later.release(), "released");
 });
 
-test("work that outlives its run joins nothing any more", async () => {
+test("work that outlives its run joins no lease", async () => {
   const { locks, engine } = stage();
   let straggler: Promise<Lease | null> | undefined;
   let go = () => {};
@@ -301,7 +301,7 @@ function tokenOf(lease: Lease): bigint {
   return lease.token;
 }
 
-test("run on an engine whose release throws synchronously still gives fn's value", async () => {
+test("run returns fn's value although the engine's release throws synchronously", async () => {
   const engine = memoryEngine();
   const thrower: Engine = Object.assign(Object.create(engine) as Engine, {
     release: () => {

@@ -3,13 +3,13 @@ import type { Mode } from "../../engine.js";
 import { AcquireTimeoutError, kindOf, LeaseLostError, UsageError } from "../../errors.js";
 import { emit } from "../../events.js";
 import type { HeldLease, Lease } from "./lease.js";
-import { JoinedLease } from "./reentrant-lease.js";
+import { ReentrantLease } from "./reentrant-lease.js";
 
 export type RunFunction<T> = (lease: Lease) => T | PromiseLike<T>;
 
 /** The enclosing leases of one asynchronous context, innermost first. */
 interface Enclosure {
-  /** Whose lease it is: leases of other connections are not joined. */
+  /** The connection of the lease. A lease of another connection is not joined. */
   readonly owner: object;
   readonly lease: Lease;
   readonly outer: Enclosure | undefined;
@@ -17,10 +17,10 @@ interface Enclosure {
 
 const enclosures = new AsyncLocalStorage<Enclosure>();
 
-/** By owner: the functions that run under leases of its own, until their leases have ended, too. */
+/** By owner: its running functions. Each stays here until its lease has ended too. */
 const running = new WeakMap<object, Map<Lease, Promise<unknown>>>();
 
-/** Reads (fn) or (options, fn). What stands anywhere else would be ignored, so it is refused. */
+/** Reads (fn) or (options, fn). An argument anywhere else would be ignored, so it is refused. */
 export function runArguments<Options extends object, T>(
   args: readonly unknown[],
   named: "name" | null,
@@ -35,7 +35,7 @@ export function runArguments<Options extends object, T>(
   throw wrongOrder("run", forms, named ? [named] : [], given);
 }
 
-/** names: of what is known to be in its place. */
+/** names: the names of the arguments that are known to be right. */
 export function wrongOrder(
   verb: string,
   forms: readonly (readonly string[])[],
@@ -47,12 +47,12 @@ export function wrongOrder(
   return new UsageError(`${verb} is called as ${forms.map(say).join(" or ")}, and got ${got}`);
 }
 
-/** The functions that run now under leases of this owner; each settles when its lease has ended, too. */
+/** The running functions of this owner. Each promise settles when its lease has ended too. */
 export function runsOf(owner: object): ReadonlyMap<Lease, Promise<unknown>> {
   return running.get(owner) ?? new Map();
 }
 
-/** Runs fn under a lease that was just acquired, and ends the lease. */
+/** Runs fn under a lease that was just acquired, then ends the lease. */
 export function runUnder<T>(owner: object, lease: Lease, fn: RunFunction<T>): Promise<T> {
   let runs = running.get(owner);
   if (runs === undefined) {
@@ -74,9 +74,10 @@ async function runToEnd<T>(owner: object, lease: Lease, fn: RunFunction<T>): Pro
   } catch (error) {
     outcome = { error };
   }
-  const lost = (lease.held ? null : lossOf(lease)) ?? (await lastWord(lease));
+  const lost = (lease.held ? null : lossOf(lease)) ?? (await releaseAfter(lease));
   if (lost !== null) {
-    // Told to stop by close(), it has ended while nobody else could be let in: nothing was lost.
+    // close() told fn to stop, and fn ended while nobody else could hold the resource: nothing was
+    // lost.
     const isInTime = lost.reason === "closed" && (lease as HeldLease).isStillOurs;
     await lease[Symbol.asyncDispose]();
     if (isInTime) return settledBy(outcome);
@@ -92,8 +93,8 @@ function settledBy<T>(outcome: { value: T } | { error: unknown }): T {
 }
 
 /**
- * What kept an acquire out, with a word on the run around it where that is what it waited for. Whoever
- * forgets that it holds the resource already would look for somebody else.
+ * Adds a hint to the error when the acquire waited for the lease of its own enclosing run. Without
+ * it, the caller would look for another holder.
  */
 export function tellEnclosing(
   owner: object,
@@ -105,7 +106,8 @@ export function tellEnclosing(
   const lease = enclosing(owner, resource);
   if (lease === null) return error;
   const { waitedMs, holders } = error;
-  // Readers wait for a writer in line, or for a permit: then it need not be this run that is in the way.
+  // A shared claim may wait for a writer in the queue or for a permit, so this run need not be the
+  // cause.
   if (lease.mode === "shared" && !holders.some(({ token }) => token === lease.token)) return error;
   const hint =
     lease.mode === "shared" && mode === "exclusive"
@@ -114,12 +116,12 @@ export function tellEnclosing(
   return new AcquireTimeoutError(resource, waitedMs, holders, hint);
 }
 
-/** Whether this is called inside a run at all. */
+/** Whether this code runs inside any run(). */
 export function isEnclosed(): boolean {
   return enclosures.getStore() !== undefined;
 }
 
-/** A lease that joins the one which an enclosing run of the same owner holds; null without one. */
+/** A lease that joins the lease of an enclosing run of the same owner; null without one. */
 export function joinEnclosing(owner: object, resource: string, mode: Mode): Lease | null {
   const lease = enclosing(owner, resource);
   if (lease === null) return null;
@@ -128,7 +130,7 @@ export function joinEnclosing(owner: object, resource: string, mode: Mode): Leas
       `"${resource}" is held shared by the enclosing run; a shared lease cannot become exclusive`,
     );
   }
-  return new JoinedLease(lease);
+  return new ReentrantLease(lease);
 }
 
 /** The lease that the innermost enclosing run of the same owner holds on this resource. */
@@ -139,8 +141,11 @@ function enclosing(owner: object, resource: string): Lease | null {
   return null;
 }
 
-/** The backend's last word on a run: gone means that others may have been let in meanwhile. */
-async function lastWord(lease: Lease): Promise<LeaseLostError | null> {
+/**
+ * Releases the lease at the end of a run. "gone" means that others may have held the resource
+ * during the run.
+ */
+async function releaseAfter(lease: Lease): Promise<LeaseLostError | null> {
   try {
     if ((await lease.release()) === "released") return null;
     return lossOf(lease) ?? new LeaseLostError(lease.resource, lease.token, "expired", 0);
@@ -150,7 +155,9 @@ async function lastWord(lease: Lease): Promise<LeaseLostError | null> {
   }
 }
 
-/** Whether wanted stands anywhere in the chain of causes: a circle would trap who walks it. */
+/**
+ * Whether wanted is in the chain of causes. The set prevents an endless loop on circular causes.
+ */
 function causes(error: unknown, wanted: Error): boolean {
   const seen = new Set<unknown>();
   for (let at = error; at instanceof Error && !seen.has(at); at = at.cause) {

@@ -1,4 +1,5 @@
-// Listeners and retry strategies are the user's code: what they do in the middle of our own breaks nothing.
+// Listeners and retry strategies are the user's code. Whatever they do while our code calls them
+// must break nothing.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { channels, type Events } from "../../events.js";
@@ -18,7 +19,7 @@ function on<N extends "handed-over" | "released">(
 }
 
 for (const waiters of [1, 2]) {
-  test(`a listener that releases what was just handed over lets nobody else in (${waiters} wait)`, async () => {
+  test(`a listener that releases a lease during its hand-over never makes two holders (${waiters} wait)`, async () => {
     const { locks, other } = stage();
     const first = await locks.acquire("a");
     const waiting = Array.from({ length: 1 + waiters }, () => locks.acquire("a"));
@@ -37,7 +38,7 @@ for (const waiters of [1, 2]) {
   });
 }
 
-test("a lease is not held while listeners are told that it was handed over", async () => {
+test("a released lease is not held while listeners hear of its hand-over", async () => {
   const { locks } = stage();
   const first = await locks.acquire("a");
   const [second, third] = [locks.acquire("a"), locks.acquire("a")];
@@ -50,7 +51,7 @@ test("a lease is not held while listeners are told that it was handed over", asy
   await (await third).release();
 });
 
-test("a listener that releases a lost lease once more hears of one release", async () => {
+test("a listener that releases a lost lease again sees one released event", async () => {
   const { clock, locks } = stage();
   const lease = await locks.acquire("a", { ttlMs: 1_000, renew: false });
   let told = 0;
@@ -78,7 +79,7 @@ for (const end of ["returns", "throws", "goes on"] as const) {
       assert.equal(await outcomeOf(locks.acquire("a", options)), reason);
     }
     assert.equal(clock.timers, 0, "nothing rests");
-    // What close() waits for is still counted.
+    // close() would hang if its count were wrong.
     const { opened, open } = gate();
     engine.inject("enqueue", { kind: "lose-reply" });
     engine.inject("release", { kind: "hold-request", until: opened });
@@ -95,7 +96,7 @@ for (const end of ["returns", "throws", "goes on"] as const) {
   });
 }
 
-test("places that are lost now and then cost no tries and no patience", async () => {
+test("an occasional loss of the place in the queue uses up no retries and no waitMs", async () => {
   const { clock, store, locks, other } = stage();
   const lease = await other.acquire("a", { ttlMs: 10_000_000, renew: false });
   const retry = fixed({ delayMs: 50, times: 1 });
@@ -103,7 +104,7 @@ test("places that are lost now and then cost no tries and no patience", async ()
   for (let i = 0; i < 5; i++) {
     await clock.advance(300_000);
     const { queue: line } = store.resources.get("a")!;
-    assert.equal(line.length, 1, "it stands in line again");
+    assert.equal(line.length, 1, "it did not join the queue again");
     line.leave(line.first!.claim.grantId);
   }
   await clock.advance(300_000);
@@ -111,7 +112,7 @@ test("places that are lost now and then cost no tries and no patience", async ()
   assert.ok((await waiting).held);
 });
 
-test("a grant told in time of a claim that ended before its tombstone did is given back", async () => {
+test("a grant for an ended claim whose tombstone is over is released", async () => {
   const { clock, engine, locks, other, held } = stage();
   const controller = new AbortController();
   const { opened, open } = gate();

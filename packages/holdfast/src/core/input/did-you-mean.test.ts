@@ -6,7 +6,7 @@ import { UsageError } from "../../errors.js";
 import { Locks } from "../../locks.js";
 import { orMeant } from "./did-you-mean.js";
 
-test("the nearest known word is offered, and none where all are far", () => {
+test("orMeant suggests the nearest known word, and nothing if all are far", () => {
   const known = ["ttlMs", "waitMs", "renewEveryMs", "tls", "idleMs"];
   for (const [word, meant] of [
     ["ttl", "ttlMs"],
@@ -23,7 +23,7 @@ test("the nearest known word is offered, and none where all are far", () => {
   for (const word of ["x", "", "patience", "zzz"]) assert.equal(orMeant(word, known), "");
 });
 
-test("a misspelt option, or parameter of a URL, is asked whether it means its neighbour", async () => {
+test("the error for a misspelt option or URL parameter suggests the right one", async () => {
   await using locks = new Locks(memoryEngine());
   const asks = (attempt: Promise<unknown>, meant: string) =>
     assert.rejects(attempt, (error) => {
@@ -49,7 +49,7 @@ for (const url of [
   "redis://127.0.0.1:1?ssl=true",
   "zookeeper://127.0.0.1:1?ssl=true",
 ]) {
-  test(`${url} is told how TLS is asked for here`, async () => {
+  test(`${url} is refused with the way to ask for TLS`, async () => {
     await assert.rejects(connect(url), (error) => {
       assert.ok(error instanceof UsageError, String(error));
       assert.match(error.message, /has no parameter "ssl.*; for TLS write tls=true$/);

@@ -12,7 +12,10 @@ export function orMeant(word: string, known: readonly string[]): string {
   return meant === undefined ? "" : `; did you mean "${meant}"?`;
 }
 
-/** Whether no more insertions, deletions, replacements and swaps of neighbours lead from one to the other. */
+/**
+ * Whether at most this many insertions, deletions, replacements and swaps of neighbours turn a into
+ * b.
+ */
 export function isNear(a: string, b: string, most: number): boolean {
   let same = 0;
   while (same < a.length && a[same] === b[same]) same++;
@@ -24,7 +27,7 @@ export function isNear(a: string, b: string, most: number): boolean {
   return rest(1, 0) || rest(0, 1) || rest(1, 1) || (isSwap && rest(2, 2));
 }
 
-/** Other programs write renew_every_ms, or renew-every-ms. */
+/** Without case and separators: other programs write renew_every_ms, or renew-every-ms. */
 function bare(word: string): string {
   return word.toLowerCase().replace(/[-_]/g, "");
 }

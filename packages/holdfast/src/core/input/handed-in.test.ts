@@ -16,7 +16,7 @@ import { Locks } from "../../locks.js";
 
 const URL_WITH_SECRET = "postgres://app:s3cr3t@127.0.0.1:1/db";
 
-/** As clients look from outside. None is ever asked anything, and what they know is secret. */
+/** Objects that look like clients. Nothing may call them, and their content is secret. */
 class Pool {
   readonly options = { password: "s3cr3t" };
   readonly password = "s3cr3t";
@@ -43,7 +43,7 @@ class NodeRedis {
 type Call = (given: never) => unknown;
 const [pg, my] = [postgres, mysql];
 
-/** What is called, with what, and what its refusal says. */
+/** A function, its wrong argument, and the text of the refusal. */
 const REFUSED: readonly (readonly [string, Call, unknown, RegExp])[] = [
   ["connect", connect, { url: URL_WITH_SECRET }, /object with url; .*connect\(url\)/],
   ["connect", connect, new Redis(), /class Redis; .*redisEngine\(\{ client \}\)/],
@@ -118,7 +118,7 @@ for (const [name, call, given, says] of REFUSED) {
   });
 }
 
-test("a URL object is as good as its text", async () => {
+test("connect takes a URL object like its text", async () => {
   await using locks = await connect(new URL("memory:"));
   assert.equal(locks.engine.name, "memory");
   assert.equal(await init(new URL("memory:")), "nothing to do");

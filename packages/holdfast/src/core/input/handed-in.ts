@@ -1,7 +1,7 @@
 import type { Engine } from "../../engine.js";
 import { kindOf, UsageError } from "../../errors.js";
 
-/** By what a client of a backend is recognised, and the engine that takes it. */
+/** A member that identifies a client of a backend, and the engine that takes this client. */
 const CLIENTS: readonly (readonly [member: string, engine: string])[] = [
   ["withCommandOptions", "redisEngine"],
   ["evalsha", "redisEngine"],
@@ -9,7 +9,10 @@ const CLIENTS: readonly (readonly [member: string, engine: string])[] = [
   ["totalCount", "postgresEngine"],
 ];
 
-/** What is no engine would fail somewhere inside, with words that help nobody. */
+/**
+ * Refuses what is not an engine; it would otherwise fail deep inside, with an error that helps
+ * nobody.
+ */
 export function checkEngine(
   target: unknown,
   taker: string,

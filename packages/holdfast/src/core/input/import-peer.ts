@@ -1,6 +1,6 @@
 /**
- * A client package, loaded when it is needed; null where it is not installed. The name is a value and
- * not a literal, so that a bundler looks for no package that an application does not use.
+ * Loads a client package when it is needed; null if it is not installed. The name is a value and
+ * not a literal, so that a bundler does not look for packages that an application does not use.
  */
 export async function importPeer<T>(name: string): Promise<T | null> {
   try {

@@ -15,11 +15,11 @@ import { Locks } from "../../locks.js";
 import { exponential, fixed } from "../acquiring/retry.js";
 import type { Lease } from "../holding/lease.js";
 
-// Nobody has such an option, and no client is ever asked anything.
+// An option that nobody has. The client is never called.
 const MISSPELT = { tll: 5 } as never;
 const NODES = ["a", "b", "c"].map((name) => ({ name, client: {} as never }));
 
-/** Every public call that takes options, and one of the options that it knows. */
+/** Every public function that takes options, and one of its known options. */
 const CALLS: readonly (readonly [
   string,
   (locks: Locks, lease: Lease, joined: Lease) => unknown,
@@ -71,7 +71,7 @@ const CALLS: readonly (readonly [
 ];
 
 for (const [name, call, knows] of CALLS) {
-  test(`an option that is misspelt is named, with those that there are: ${name}`, async () => {
+  test(`a misspelt option is named in the error, with the known ones: ${name}`, async () => {
     await using locks = new Locks(memoryEngine());
     await locks.run("held", async (lease) => {
       const joined = await locks.acquire("held", { reentrant: true });
@@ -86,7 +86,7 @@ for (const [name, call, knows] of CALLS) {
   });
 }
 
-test("what is no object of options is refused, and shown", async () => {
+test("options that are not an object are refused, and shown", async () => {
   await using locks = new Locks(memoryEngine());
   const wrong = 5 as never;
   const calls = [
@@ -108,7 +108,7 @@ test("what is no object of options is refused, and shown", async () => {
   }
 });
 
-test("options that once decides by itself are not the caller's to give", async () => {
+test("once refuses options that it decides itself", async () => {
   await using locks = new Locks(memoryEngine());
   for (const name of ["ttlMs", "renew", "graceMs", "fair", "mode"]) {
     const options = { atMostMs: 5_000, [name]: true };

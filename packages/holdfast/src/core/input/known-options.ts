@@ -1,16 +1,19 @@
 import { kindOf, show, UsageError } from "../../errors.js";
 import { orMeant } from "./did-you-mean.js";
 
-/** The names of all options of a type; the compiler sees to it that none is missing. */
+/** The names of all options of a type. The compiler ensures that none is missing. */
 export type Known<Options> = { readonly [Name in keyof Options]-?: true };
 
-/** What a factory needs most: the option's name, and how that itself is recognised where it was handed in. */
-export interface Chief {
+/**
+ * The main option of a factory: its name, and how to recognise its value when that is handed in
+ * alone.
+ */
+export interface MainOption {
   readonly option: string;
   isOne?(given: object): boolean;
 }
 
-/** Options that nobody reads are mistakes: a misspelt one would silently change nothing. */
+/** An unknown option is a mistake: a misspelt one would silently change nothing. */
 export function refuseUnknown<Options extends object>(
   options: Options,
   known: Known<Options>,
@@ -26,19 +29,22 @@ export function refuseUnknown<Options extends object>(
         `${taker} has no option ${show(name)}; it knows ${names.join(", ")}${orMeant(name, names)}`,
       );
     }
-    // Some options would take it for their default, and others for 0.
+    // Some options would treat null as their default, and others as 0.
     if (options[name as keyof Options] === null) {
       throw new UsageError(`${name} is null; only undefined means that it is left out`);
     }
   }
 }
 
-/** The options of a factory. Who hands in the client itself, or a URL, is told where it goes. */
+/**
+ * Checks the options of a factory. If the client itself or a URL was handed in, the error says
+ * where it goes.
+ */
 export function refuseForeign<Options extends object>(
   options: Options,
   known: Known<Options>,
   taker: string,
-  { option, isOne }: Chief,
+  { option, isOne }: MainOption,
 ): void {
   const form = `${taker}({ ${option} })`;
   if (typeof options !== "object" || options === null || Array.isArray(options)) {

@@ -27,7 +27,7 @@ const MEANT = {
 };
 
 for (const [url, meant] of Object.entries(MEANT)) {
-  test(`${url} is refused, and asked whether it means ${meant}`, async () => {
+  test(`${url} is refused with the suggestion ${meant}`, async () => {
     for (const use of [connect, init]) {
       await assert.rejects(use(url), (error: Error) => {
         assert.ok(error instanceof UnsupportedError || error instanceof UsageError);
@@ -39,7 +39,7 @@ for (const [url, meant] of Object.entries(MEANT)) {
   });
 }
 
-test("what is near to nothing gets no guess, and no secret is shown", async () => {
+test("a URL that is near to nothing gets no suggestion, and no secret is shown", async () => {
   for (const url of ["consul://h", "app:secret@h:6379", "secret", "h:6379:secret"]) {
     await assert.rejects(connect(url), (error: Error) => {
       assert.doesNotMatch(error.message, /did you mean/);

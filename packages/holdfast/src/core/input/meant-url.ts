@@ -1,6 +1,6 @@
 import { isNear } from "./did-you-mean.js";
 
-/** How else people call an engine. */
+/** Other names that people use for an engine. */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   ...{ file: "sqlite", sqlite3: "sqlite", mariadb: "mysql", mysql2: "mysql" },
   ...{ pg: "postgres", pgsql: "postgres", zk: "zookeeper", etcd3: "etcd" },
@@ -11,11 +11,11 @@ const USUAL_PORTS: Readonly<Record<string, string>> = {
   ...{ 2379: "etcd", 2181: "zookeeper" },
 };
 const MOST_MISTAKES = 2;
-// Without a user and a password, so that all of it may be shown; a path may be anything.
+// Without user and password, so that the host can be shown. The path may be anything.
 const HOST_AND_PORT = /^((?:[a-z0-9.-]+|\[[0-9a-f:.]+\]):(\d{1,5}))(\/.*)?$/is;
 const FILE = /^[\w./-]+\.(db|sqlite3?)$/i;
 
-/** `; did you mean "redis://localhost:6379"?`, or nothing where that is anybody's guess. */
+/** `; did you mean "redis://localhost:6379"?`, or nothing if there is no good guess. */
 export function orMeantUrl(text: string, known: readonly string[]): string {
   const meant = meantBy(text, known);
   return meant === null ? "" : `; did you mean "${meant}"?`;

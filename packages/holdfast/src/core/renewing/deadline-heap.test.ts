@@ -3,8 +3,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { DeadlineHeap, type HeapEntry, NOWHERE } from "./deadline-heap.js";
 
-test("the earliest is always at hand, whatever was set, moved and taken out", () => {
-  // Who is first is asked only now and then: what is new lies beside the others until then.
+test("the heap always returns the earliest entry, after any sets, moves and deletions", () => {
+  // The first entry is read only now and then; new entries lie beside the heap until then.
   const step = fc.record({ item: fc.nat(5), at: fc.option(fc.nat(100)), asks: fc.boolean() });
   fc.assert(
     fc.property(fc.array(step, { minLength: 50, maxLength: 200 }), (steps) => {

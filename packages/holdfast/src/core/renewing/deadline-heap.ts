@@ -1,20 +1,23 @@
-/** Something that is due at an instant, in one heap at a time. Only the heap writes its place. */
+/**
+ * Something that is due at an instant. It is in one heap at a time, and only the heap writes its
+ * place.
+ */
 export interface HeapEntry {
   place: number;
 }
 
-/** What an entry's place is while it is in no heap. */
+/** The place of an entry that is in no heap. */
 export const NOWHERE = -1;
 
-// The place of the first of those that are new; the next ones have lower numbers.
+// The place of the first new entry; later new entries have lower numbers.
 const NEW = -2;
 
 /**
- * A binary heap of instants, the earliest at hand. The heap moves numbers, so that ten thousand entries
- * are sorted without touching any of them: an entry keeps its place, and the heap knows at which index
- * that place is.
+ * A binary heap of instants with the earliest first. The heap moves numbers, so ten thousand
+ * entries are sorted without touching any of them: an entry keeps its place, and the heap knows the
+ * index of that place.
  *
- * Most leases are over before anybody asks which one is due. So a new entry is put beside the heap, in
+ * Most leases end before anybody asks which one is due. So a new entry is put beside the heap, in
  * no order, and is sorted in only when the earliest is asked for: entries that come and go cost the
  * same beside a million that stay.
  */
@@ -33,19 +36,19 @@ export class DeadlineHeap<T extends HeapEntry> {
     return this.#places.length + this.#newItems.length;
   }
 
-  /** The earliest instant; Infinity where there is none. */
+  /** The earliest instant; Infinity without entries. */
   get earliest(): number {
     this.#sortIn();
     return this.#dueAt.length > 0 ? this.#dueAt[0]! : Infinity;
   }
 
-  /** The one that is due first. */
+  /** The entry that is due first. */
   get first(): T | undefined {
     this.#sortIn();
     return this.#places.length > 0 ? this.#items[this.#places[0]!] : undefined;
   }
 
-  /** All of them, in no order. */
+  /** All entries, in no order. */
   items(): T[] {
     return this.#places.map((place) => this.#items[place]!).concat(this.#newItems);
   }
@@ -87,7 +90,7 @@ export class DeadlineHeap<T extends HeapEntry> {
   }
 
   #sortIn(): void {
-    // This runs for every entry that is due, and setting a length is slow even where nothing changes.
+    // This runs for every due entry, and setting a length is slow even if nothing changes.
     if (this.#newItems.length === 0) return;
     for (let i = 0; i < this.#newItems.length; i++) {
       const item = this.#newItems[i]!;
@@ -103,7 +106,7 @@ export class DeadlineHeap<T extends HeapEntry> {
     this.#newDueAt.length = 0;
   }
 
-  /** Moves a place up or down to where it belongs, from an index that is free, or its own. */
+  /** Moves a place up or down to where it belongs, starting at a free index or its own. */
   #settle(place: number, at: number, index: number): void {
     const dueAt = this.#dueAt;
     while (index > 0) {

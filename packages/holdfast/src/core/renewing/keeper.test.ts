@@ -14,7 +14,7 @@ function stage() {
   return { ...theatre, batches, locks: new Locks(noted, { clock: theatre.clock }) };
 }
 
-test("a lease is renewed for as long as it is held, about every third of its ttl", async () => {
+test("a held lease is renewed about every third of its ttl", async () => {
   const { clock, engine, locks } = stage();
   const lease = await locks.acquire("a", { ttlMs: 3_000 });
   await clock.advance(30_000);
@@ -33,7 +33,7 @@ test("no renewal follows a release", async () => {
   assert.equal(clock.timers, 0);
 });
 
-test("a holder is handed its lease before its renewal is planned", async () => {
+test("a holder gets its lease before its renewal is planned", async () => {
   const { clock, engine, locks } = stage();
   const hold = async (forMs: number) => {
     const lease = await locks.acquire("a", { ttlMs: 3_000 });
@@ -43,12 +43,12 @@ test("a holder is handed its lease before its renewal is planned", async () => {
     await clock.advance(0);
     assert.equal(clock.timers, 0);
   };
-  // Some hold for a while, some are done in the same turn, and one is renewed.
+  // Some leases are held for a while, some are released in the same turn, and one is renewed.
   for (const forMs of [5, 0, 0, 2_000, 0]) await hold(forMs);
   assert.ok(engine.calls("renew") >= 1 && engine.calls("renew") <= 3);
 });
 
-test("a lease is planned before the turn ends, also after others were released at once", async () => {
+test("a lease is planned before the turn ends, even after others were released at once", async () => {
   const { clock, engine, locks } = stage();
   for (let i = 0; i < 3; i++) {
     await (await locks.acquire("a")).release();
@@ -62,7 +62,7 @@ test("a lease is planned before the turn ends, also after others were released a
   assert.ok(engine.calls("renew") >= 28);
 });
 
-test("a lease that is passed on many times in one turn is planned once, and renewed", async () => {
+test("a lease that is handed over many times in one turn is planned once, and renewed", async () => {
   const { clock, engine, locks } = stage();
   const waiting = Array.from({ length: 20 }, () => locks.acquire("a", { ttlMs: 3_000 }));
   for (const one of waiting.slice(0, -1)) await (await one).release();
@@ -73,11 +73,11 @@ test("a lease that is passed on many times in one turn is planned once, and rene
   assert.ok(calls >= 28 && calls <= 40, `${calls} renewals in ten ttls`);
 });
 
-test("a lease that is passed on in a later turn is looked after by its own terms", async () => {
+test("a lease that is handed over in a later turn is renewed by its own terms", async () => {
   const { clock, locks } = stage();
   const lost = record(clock, "lost");
   const handedOver = record(clock, "handed-over");
-  // A grant that others wait for has tokens for them, too.
+  // A grant that others wait for reserves tokens for them.
   const first = await locks.acquire("a", { ttlMs: 3_000 });
   const [second, third] = [{}, { maxHoldMs: 500 }].map((options) =>
     locks.acquire("a", { ttlMs: 3_000, ...options }),
@@ -94,14 +94,14 @@ test("a lease that is passed on in a later turn is looked after by its own terms
   );
 });
 
-test("close() also releases what came in the same turn", async () => {
+test("close() also releases leases acquired in the same turn", async () => {
   const { locks, other } = stage();
   await other.acquire("a");
   await other.close();
   assert.ok((await locks.tryAcquire("a"))?.held);
 });
 
-test("a revocation is heard of by a lease that came in the same turn", async () => {
+test("a lease acquired in the same turn learns of its revocation", async () => {
   const { clock, locks, other } = stage();
   const lease = await locks.acquire("a");
   await other.revoke("a", { token: lease.token });
@@ -109,7 +109,7 @@ test("a revocation is heard of by a lease that came in the same turn", async () 
   assert.equal(lease.held, false);
 });
 
-test("renewals of many leases travel together", async () => {
+test("renewals of many leases are sent together", async () => {
   const { clock, locks, batches } = stage();
   for (let i = 0; i < 100; i++) await locks.acquire(`r${i}`, { ttlMs: 30_000 });
   await clock.advance(11_000);
@@ -142,7 +142,7 @@ test("renewals are spread by a jitter of at most a tenth", async () => {
   assert.ok(at.size > 5, `only ${at.size} different instants in 20`);
 });
 
-test("one entry that failed is tried again, and the others of its batch are renewed", async () => {
+test("a failed entry of a batch is tried again, and the others are renewed", async () => {
   const { clock, engine } = stage();
   const failing: Engine = Object.assign(Object.create(engine) as Engine, {
     renew: async (refs: readonly RenewRef[], call: never) => {
@@ -199,7 +199,7 @@ test("a renewal without an answer neither extends nor ends the lease", async () 
   assert.equal(lease.signal.reason.reason, "unconfirmed");
 });
 
-test("a failed renewal, danger and loss are told in this order, once each or more", async () => {
+test("renewal-failed, in-danger and lost are emitted in this order", async () => {
   const { clock, engine, locks } = stage();
   const lease = await locks.acquire("a", { ttlMs: 3_000 });
   const events = record(clock, "renewal-failed", "in-danger", "lost");
@@ -217,7 +217,7 @@ test("a failed renewal, danger and loss are told in this order, once each or mor
   assert.equal(lease.held, false);
 });
 
-test("danger is told before loss even if renewEveryMs leaves time for one try only", async () => {
+test("in-danger comes before lost even if renewEveryMs leaves time for one try only", async () => {
   const { clock, engine, locks } = stage();
   await locks.acquire("a", { ttlMs: 3_000, renewEveryMs: 2_500 });
   const events = record(clock, "in-danger", "lost");
@@ -229,7 +229,7 @@ test("danger is told before loss even if renewEveryMs leaves time for one try on
   );
 });
 
-test("danger is told again after a renewal that ended the first one", async () => {
+test("in-danger is emitted again after a renewal in between", async () => {
   const { clock, engine, locks } = stage();
   await locks.acquire("a", { ttlMs: 3_000 });
   const events = record(clock, "in-danger");
@@ -251,7 +251,7 @@ test("a jump of the wall clock renews at once and ends nothing", async () => {
   assert.ok(lease.held);
 });
 
-test("a pause beyond the ttl is seen by the first statement after it", async () => {
+test("the first statement after a pause beyond the ttl sees the loss", async () => {
   const { clock, locks } = stage();
   const lease = await locks.acquire("a", { ttlMs: 3_000 });
   clock.pause(3_001);
@@ -262,7 +262,7 @@ test("a pause beyond the ttl is seen by the first statement after it", async () 
   assert.equal(await lease.release(), "gone");
 });
 
-test("a renewal answered after the pause revives nothing", async () => {
+test("a renewal answered after such a pause does not revive the lease", async () => {
   const { clock, engine, locks } = stage();
   const lease = await locks.acquire("a", { ttlMs: 3_000 });
   const { opened, open } = gate();
@@ -301,7 +301,7 @@ test("maxHoldMs ends the lease, and the keeper renews no further than that", asy
   assert.ok(await other.tryAcquire("a"), "the grant has expired by itself");
 });
 
-test("a lease that is not renewed ends with its ttl, called expired", async () => {
+test("a lease that is not renewed is lost as expired at the end of its ttl", async () => {
   const { clock, engine, locks } = stage();
   const lease = await locks.acquire("a", { ttlMs: 3_000, renew: false });
   await clock.advance(2_600);
@@ -311,7 +311,7 @@ test("a lease that is not renewed ends with its ttl, called expired", async () =
   assert.equal(engine.calls("renew"), 0);
 });
 
-test("a lease that is not renewed and is ended by force promises no time to finish in", async () => {
+test("a lease without renewal that is revoked by force has no time left", async () => {
   const { clock, locks, other } = stage();
   const lease = await locks.acquire("a", { ttlMs: 3_000, renew: false });
   await other.revoke("a", { token: lease.token, force: true });
@@ -337,7 +337,7 @@ test("a check of a former holder does not end the lease of its successor", async
   assert.equal(successor.held, true);
 });
 
-/** Grants that are pushed are good for so long only, until somebody asks for them. */
+/** Pushed grants are valid for this claim window only, until they are renewed. */
 function pushing(ttlMs = 3_000) {
   const { clock, engine, other } = stage();
   const queue = engine.queue!;
@@ -350,7 +350,7 @@ function pushing(ttlMs = 3_000) {
   return { clock, engine, other, locks: new Locks(shortly, { clock }) };
 }
 
-test("a lease that is not renewed has its whole ttl also where it had to wait", async () => {
+test("a lease that is not renewed has its whole ttl even after a wait", async () => {
   const { clock, engine, other, locks } = pushing();
   const held = await other.acquire("a");
   const waiting = locks.acquire("a", { ttlMs: 20_000, renew: false });
@@ -367,7 +367,7 @@ test("a lease that is not renewed has its whole ttl also where it had to wait", 
   assert.equal(engine.calls("renew"), 1);
 });
 
-test("a pushed grant that is given back within a blink costs no renewal", async () => {
+test("a pushed grant that is released within milliseconds costs no renewal", async () => {
   const { clock, engine, other, locks } = pushing();
   const held = await other.acquire("a");
   const waiting = locks.acquire("a");
@@ -380,7 +380,7 @@ test("a pushed grant that is given back within a blink costs no renewal", async 
   assert.equal(engine.calls("renew"), 0);
 });
 
-test("a pushed grant with little left is renewed the sooner", async () => {
+test("a pushed grant with little validity left is renewed sooner", async () => {
   const { clock, engine, other, locks } = pushing(60);
   const held = await other.acquire("a");
   const waiting = locks.acquire("a");
@@ -392,7 +392,7 @@ test("a pushed grant with little left is renewed the sooner", async () => {
   assert.ok(lease.held);
 });
 
-test("a revoked holder is told at once, with the time it has left", async () => {
+test("a revoked holder is told at once, with the time that it has left", async () => {
   const { clock, locks, other } = stage();
   const lease = await locks.acquire("a");
   const { signal } = lease;
@@ -404,7 +404,7 @@ test("a revoked holder is told at once, with the time it has left", async () => 
   assert.ok(signal.reason.remainingMs > 20_000);
 });
 
-test("a revocation that is announced while a renewal is under way is not forgotten", async () => {
+test("a revocation that is reported during a renewal is not missed", async () => {
   const { clock, engine, locks, other } = stage();
   const lease = await locks.acquire("a", { ttlMs: 30_000 });
   const { opened, open } = gate();
@@ -430,7 +430,7 @@ test("a grant that was replaced at the backend is lost as replaced, with no time
   assert.equal(store.resources.get("a")!.holdings.size, 1);
 });
 
-test("an answer that is short of entries is a failure of the whole batch, and ends no lease", async () => {
+test("an answer with too few entries fails the whole batch, and ends no lease", async () => {
   const { clock, engine } = stage();
   let wrong = 1;
   const short: Engine = Object.assign(Object.create(engine) as Engine, {
@@ -445,14 +445,14 @@ test("an answer that is short of entries is a failure of the whole batch, and en
   assert.ok(lease.held);
 });
 
-test("of a batch that hangs, each lease is told of its own danger and loss, in time", async () => {
+test("each lease of a hanging batch gets its own in-danger and lost events in time", async () => {
   const { clock, engine, locks, batches } = stage();
   const options = { ttlMs: 30_000, callTimeoutMs: 60_000 };
   await locks.acquire("patient", { ...options, graceMs: 1_000 });
   await locks.acquire("careful", { ...options, graceMs: 5_000 });
   await locks.acquire("done", { ...options, maxHoldMs: 29_500 });
   const events = record(clock, "in-danger", "lost");
-  // As long as nobody gives up: a call of a third of the ttl ends before danger comes.
+  // The call must not time out first: a timeout of a third of the ttl ends before danger comes.
   engine.inject("renew", { kind: "hang", carriedOut: false }, 99);
   clock.pause(17_000);
   await clock.advance(0);
@@ -473,7 +473,7 @@ test("of a batch that hangs, each lease is told of its own danger and loss, in t
   assert.equal(events.filter(({ name }) => name === "lost").length, 3);
 });
 
-test("close releases what is being renewed", async () => {
+test("close releases leases that are being renewed", async () => {
   const { clock, engine, other } = stage();
   const locks = new Locks(engine, { clock });
   await locks.acquire("a", { ttlMs: 3_000 });
@@ -488,7 +488,7 @@ test("close releases what is being renewed", async () => {
   await closed;
 });
 
-test("the release of all that is being renewed leaves no timer once the renewal has ended", async () => {
+test("releasing all leases during a renewal leaves no timer once the renewal has ended", async () => {
   const { clock, engine, locks } = stage();
   const leases = await Promise.all(["a", "b"].map((name) => locks.acquire(name, { ttlMs: 3_000 })));
   const { opened, open } = gate();
@@ -503,7 +503,7 @@ test("the release of all that is being renewed leaves no timer once the renewal 
   assert.equal(engine.calls("renew"), 1);
 });
 
-test("the last loss is told while another renewal hangs, and leaves no timer", async () => {
+test("the last loss is reported while another renewal hangs, and leaves no timer", async () => {
   const { clock, engine, locks } = stage();
   const lease = await locks.acquire("a", { ttlMs: 3_000, callTimeoutMs: 60_000 });
   engine.inject("renew", { kind: "hang", carriedOut: false }, 99);
@@ -516,7 +516,7 @@ test("the last loss is told while another renewal hangs, and leaves no timer", a
   assert.equal(clock.timers, 0);
 });
 
-test("a lease that gets a grant whose renewal is under way is lost in its own time", async () => {
+test("a lease on a handed-over grant with a renewal under way is lost by its own terms", async () => {
   const { clock, engine } = stage();
   const locks = new Locks(engine, { clock, cohort: { ms: 60_000 } });
   const options = { ttlMs: 30_000, callTimeoutMs: 60_000 };
@@ -541,7 +541,7 @@ test("a lease that gets a grant whose renewal is under way is lost in its own ti
   );
 });
 
-test("whoever releases others when it is told of a loss is not followed by their renewal", async () => {
+test("leases that a listener of a loss releases are not renewed", async () => {
   const { clock, locks, batches } = stage();
   const short = await locks.acquire("short", { ttlMs: 3_000, renew: false });
   const long = await locks.acquire("long", { ttlMs: 7_500 });
@@ -567,7 +567,7 @@ test("a jump of the wall clock during a renewal ends nothing, and that renewal i
   assert.ok(lease.remainingMs() > 20_000);
 });
 
-test("a lease that was passed on leaves no timer when it is released", async () => {
+test("a lease that was handed over leaves no timer when it is released", async () => {
   const { clock, locks } = stage();
   const before = await locks.acquire("a");
   const waiting = ["first", "second"].map(() => locks.acquire("a"));

@@ -8,8 +8,8 @@ import { RenewalSender } from "./renewal-sender.js";
 // Renewals due within this part of their interval travel in the same batch.
 const BATCH_AHEAD = 0.1;
 const MAX_BATCH = 1_000;
-const FIRST_RENEWAL_MS = 10;
-// As queueMicrotask, for half of what that costs.
+const FIRST_RENEWAL_AFTER_MS = 10;
+// Like queueMicrotask, at half its cost.
 const MICROTASK = Promise.resolve();
 
 /** Renews all leases of one engine, in batches, from one timer. */
@@ -17,9 +17,9 @@ export class Keeper {
   readonly #caller: Caller;
   readonly #schedule: RenewalSchedule;
   readonly #sender: RenewalSender;
-  /** Those that are planned on the next tick. */
+  /** Groups that the next tick puts on the schedule. */
   #unplanned: RenewalGroup[] = [];
-  // A tick that is set outside of a microtask would come before the microtasks.
+  // Called in a microtask: a nextTick that is set outside of one would run before the microtasks.
   readonly #planOnTick = () => process.nextTick(() => this.#planUnplanned());
   #stepsSeen: number;
 
@@ -54,7 +54,7 @@ export class Keeper {
     this.#schedule.drop(group);
   }
 
-  /** Renews all grants of one resource now: the backend said that something changed. */
+  /** Renews all grants of one resource now, because the backend reported a change. */
   renewSoon(resource: string): void {
     const concerned = this.grants.filter((grant) => grant.resource === resource);
     if (concerned.length === 0) return;
@@ -62,7 +62,8 @@ export class Keeper {
     for (const grant of concerned) {
       const group = grant.leaveGroup();
       group.renewAt = 0;
-      // A renewal under way may have been carried out before the change; its answer says nothing.
+      // A renewal under way may have been carried out before the change, so its answer proves
+      // nothing.
       group.askAgain = group.renewing !== null;
       group.renewing?.skipRests?.();
       this.#schedule.set(group, now);
@@ -75,7 +76,7 @@ export class Keeper {
     return this.#sender.sendNow(lease, ttlMs);
   }
 
-  /** A lease that is not renewed cannot learn of a revocation that way; it asks. */
+  /** A lease that is not renewed learns of a revocation only by a check. */
   #checkOnce(grant: Grant): void {
     const { lease, mode, resource } = grant;
     if (lease === null) return;
@@ -86,9 +87,10 @@ export class Keeper {
     );
     const told = asked.then((alive) => {
       if (alive || !grant.group.managed) return;
-      // The lease to which it was passed on meanwhile has another token.
+      // The grant was handed over during the check; the new lease has another token.
       if (grant.lease !== lease) this.#checkOnce(grant);
-      // The backend did not say whether the grant is still there: a successor may hold already.
+      // The answer does not say whether the grant still exists: a successor may hold the resource
+      // already.
       else lease.lose("revoked", true);
     });
     this.#caller.runInBackground("check", resource, told);
@@ -108,12 +110,12 @@ export class Keeper {
   }
 
   /**
-   * A pushed grant must be renewed before its claim window ends. A holder that is done within a few
-   * milliseconds needs no renewal at all, so this one waits for that.
+   * A pushed grant must be renewed before its claim window ends. A holder that releases within a
+   * few milliseconds needs no renewal at all, so the renewal waits that long.
    */
   #renewFirstSoon(group: RenewalGroup, now: number): void {
     const leftMs = group.validUntil - now;
-    group.renewAt = Math.min(group.renewAt, now + Math.min(FIRST_RENEWAL_MS, leftMs / 10));
+    group.renewAt = Math.min(group.renewAt, now + Math.min(FIRST_RENEWAL_AFTER_MS, leftMs / 10));
   }
 
   #look(): void {
@@ -123,7 +125,7 @@ export class Keeper {
     if (clock.steps !== this.#stepsSeen) this.#renewAll(now);
     const byTimeout = new Map<number, RenewalGroup[]>();
     for (const group of this.#due(now)) {
-      // A listener that was told of a loss may have released other leases that are due, or renewed them.
+      // A listener of a loss may have released other leases that are due, or renewed them.
       if (!group.managed || group.renewing !== null) continue;
       const others = byTimeout.get(group.callTimeoutMs);
       if (others === undefined) byTimeout.set(group.callTimeoutMs, [group]);
@@ -135,7 +137,10 @@ export class Keeper {
     this.#schedule.resume(now);
   }
 
-  /** The wall clock was set. That ends nothing, but other clocks may have moved with it. */
+  /**
+   * The wall clock jumped. No lease ends by that, but other clocks may have moved with it, so
+   * renew.
+   */
   #renewAll(now: number): void {
     this.#stepsSeen = this.#caller.clock.steps;
     this.#planUnplanned();
@@ -146,12 +151,14 @@ export class Keeper {
   }
 
   /**
-   * Those to renew now. Those that are due soon go along only where one is due: otherwise every look
-   * would be a renewal, and the jitter that keeps processes apart would be lost. A group that fills a
-   * batch by itself goes alone, so that the jitter spreads a hundred of them.
+   * Takes the groups to renew now. Groups that are due soon join only when another one is due:
+   * otherwise every look would renew something, and the jitter that spreads processes would be
+   * lost. A group that fills a batch by itself goes alone, so that the jitter spreads a hundred of
+   * them.
    */
   #due(now: number): Iterable<RenewalGroup> {
-    // A listener that renews a lease by hand puts its group back, so that it may be taken twice.
+    // A set, because a listener that renews a lease by hand puts its group back, and it is taken
+    // twice.
     const due = new Set<RenewalGroup>();
     const later: RenewalGroup[] = [];
     const by = ({ renewEveryMs }: RenewalGroup) =>
@@ -170,7 +177,7 @@ export class Keeper {
   }
 }
 
-/** In their order, as many to a batch as it may hold. */
+/** Splits the groups into batches of at most MAX_BATCH grants, in order. */
 function packed(groups: readonly RenewalGroup[]): readonly (readonly RenewalGroup[])[] {
   const batches: RenewalGroup[][] = [];
   let size = MAX_BATCH;

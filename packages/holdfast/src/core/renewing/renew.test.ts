@@ -15,7 +15,7 @@ test("a renew() that hangs once does not cost the lease", async () => {
   assert.equal(await renewing, undefined);
 });
 
-test("a renew() whose tries outlast the lease rejects with its loss, and with what went wrong as the cause", async () => {
+test("a renew() whose tries outlast the lease rejects with the loss, and the failure as its cause", async () => {
   const { clock, engine, locks } = stage();
   const lease = await locks.acquire("a", { ttlMs: 3_000 });
   engine.inject("renew", { kind: "hang", carriedOut: false }, 9);
@@ -28,7 +28,7 @@ test("a renew() whose tries outlast the lease rejects with its loss, and with wh
   assert.ok(error.cause instanceof EngineError);
 });
 
-test("a renew() that fails while the lease is good says what went wrong", async () => {
+test("a renew() that fails while the lease is valid rejects with the failure", async () => {
   const { engine, locks, clock } = stage();
   const lease = await locks.acquire("a", { ttlMs: 30_000 });
   engine.inject("renew", { kind: "fail" }, 3);
@@ -38,7 +38,7 @@ test("a renew() that fails while the lease is good says what went wrong", async 
   assert.ok(lease.held);
 });
 
-test("renew() with a shorter ttl is kept alive under the new ttl", async () => {
+test("a lease is kept alive with a shorter ttl after renew()", async () => {
   const { clock, locks } = stage();
   const lease = await locks.acquire("a", { ttlMs: 30_000 });
   await lease.renew({ ttlMs: 3_000 });
@@ -46,7 +46,7 @@ test("renew() with a shorter ttl is kept alive under the new ttl", async () => {
   assert.ok(lease.held, "the keeper went on at the old pace");
 });
 
-test("renew() with a longer ttl is kept under the new ttl", async () => {
+test("a lease is kept alive with a longer ttl after renew()", async () => {
   const { clock, engine, locks } = stage();
   const lease = await locks.acquire("a", { ttlMs: 3_000 });
   await lease.renew({ ttlMs: 60_000 });
@@ -57,7 +57,7 @@ test("renew() with a longer ttl is kept under the new ttl", async () => {
   assert.ok(lease.held);
 });
 
-test("a shrinking renew() without an answer is signalled before the shorter validity ends", async () => {
+test("after a renew() with a shorter ttl and no answer, the loss comes before the shorter validity ends", async () => {
   const { clock, engine, locks } = stage();
   const lease = await locks.acquire("a", { ttlMs: 30_000, graceMs: 100 });
   await clock.advance(100);
@@ -77,7 +77,7 @@ test("a shrinking renew() without an answer is signalled before the shorter vali
   assert.ok((await renewing) instanceof Error);
 });
 
-test("a shrinking renew() that arrives after a later renewal cannot make two holders", async () => {
+test("a renew() with a shorter ttl that arrives late cannot make two holders", async () => {
   const { clock, engine, locks, other } = stage();
   const lease = await locks.acquire("a", { ttlMs: 30_000, callTimeoutMs: 200 });
   const { opened, open } = gate();
@@ -104,7 +104,7 @@ test("renew() refuses a ttl that acquire would refuse, before any call", async (
   assert.equal(engine.calls("renew"), 0);
 });
 
-test("renew() of a released lease is refused, of a lost one says so", async () => {
+test("renew() of a released lease is a UsageError, of a lost lease the LeaseLostError", async () => {
   const { clock, locks } = stage();
   const released = await locks.acquire("a");
   await released.release();
@@ -114,7 +114,7 @@ test("renew() of a released lease is refused, of a lost one says so", async () =
   await assert.rejects(lost.renew(), LeaseLostError);
 });
 
-test("two renew() at once and the keeper's own do not overlap", async () => {
+test("two renew() at once and the keeper's own renewal do not overlap", async () => {
   const { clock, engine } = stage();
   let under = 0;
   let most = 0;
@@ -150,7 +150,7 @@ test("a release that begins while a renewal is under way wins", async () => {
   assert.equal(lease.signal.aborted, false);
 });
 
-test("a loss that is announced while a renew() rests before its next try is told at once", async () => {
+test("a loss that is reported while a renew() rests before its next try is noticed at once", async () => {
   const { clock, engine, locks, other } = stage();
   const lease = await locks.acquire("a", { ttlMs: 30_000 });
   engine.inject("renew", { kind: "fail" }, 2);
@@ -164,7 +164,7 @@ test("a loss that is announced while a renew() rests before its next try is told
   assert.ok((await renewing) instanceof LeaseLostError);
 });
 
-test("a change that is announced while a renew() is under way lets its repeats follow without a rest", async () => {
+test("a change reported during a renew() makes its repeats follow without a rest", async () => {
   const { clock, engine, locks, other } = stage();
   const lease = await locks.acquire("a", { ttlMs: 30_000 });
   const { opened, open } = gate();
@@ -184,7 +184,7 @@ test("a change that is announced while a renew() is under way lets its repeats f
   assert.ok((await renewing) instanceof LeaseLostError);
 });
 
-test("announced changes give a renew() no more tries than it has", async () => {
+test("reported changes give a renew() no extra tries", async () => {
   const { clock, engine, locks, other } = stage();
   const lease = await locks.acquire("a", { ttlMs: 30_000, renew: false });
   engine.inject("renew", { kind: "fail" }, 9);

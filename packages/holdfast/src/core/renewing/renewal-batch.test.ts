@@ -10,7 +10,7 @@ const RENEWED: Renewed = { kind: "renewed", since: 800, ttlMs: 1_000 };
 const GONE: Gone = { kind: "gone", why: "expired" };
 const FAILED: Failed = { kind: "failed", effect: "unknown", error: new Error("shard down") };
 
-/** What each grant is told by way of its group, in their order. */
+/** The answer that each grant gets through its group, in order. */
 function settled(batch: RenewalBatch, grants: readonly Grant[], answers: RenewalAnswer[]) {
   const byGroup = new Map<RenewalGroup, RenewalAnswer>();
   for (const { group, answer } of batch.settle(answers)) {
@@ -21,7 +21,7 @@ function settled(batch: RenewalBatch, grants: readonly Grant[], answers: Renewal
   return grants.map(({ group }) => byGroup.get(group));
 }
 
-test("a group whose grants are answered alike is told once, and stays as it is", () => {
+test("a group whose grants get equal answers has one outcome, and stays as it is", () => {
   const all = many(3);
   const group = groupOf(all);
   const batch = new RenewalBatch([group]);
@@ -41,13 +41,13 @@ for (const [title, kinds] of [
   ["each has an answer of its own", [FAILED, GONE, RENEWED]],
   ["one was renewed for less", [RENEWED, { ...RENEWED, ttlMs: 900 }, RENEWED]],
 ] as const) {
-  test(`each grant is told its own answer where ${title}`, () => {
+  test(`each grant gets its own answer when ${title}`, () => {
     const all = many(3);
     const batch = new RenewalBatch([groupOf(all)]);
     assert.deepEqual(settled(batch, all, [...kinds]), kinds);
   });
 
-  test(`each grant is told its own answer where ${title}, and one left meanwhile`, () => {
+  test(`each grant gets its own answer when ${title}, and one grant has left`, () => {
     for (const leaver of [0, 1, 2]) {
       const all = many(3);
       const batch = new RenewalBatch([groupOf(all)]);
@@ -57,7 +57,7 @@ for (const [title, kinds] of [
   });
 }
 
-test("answers are told to the right ones of several groups", () => {
+test("answers reach the right grants of several groups", () => {
   const all = many(6);
   const groups = [groupOf(all.slice(0, 2)), all[2]!.group, groupOf(all.slice(3))];
   const batch = new RenewalBatch(groups);
@@ -70,7 +70,7 @@ test("answers are told to the right ones of several groups", () => {
   assert.deepEqual(settled(batch, all, answers), answers);
 });
 
-test("a grant that left before the batch is sent expects nothing less than it has", () => {
+test("a grant that left before the batch is sent keeps its validity", () => {
   const all = many(2);
   const group = groupOf(all);
   const batch = new RenewalBatch([group]);

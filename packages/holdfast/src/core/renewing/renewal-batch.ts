@@ -4,15 +4,15 @@ import type { RenewalGroup } from "./renewal-group.js";
 
 export type RenewalAnswer = Renewed | Gone | Failed;
 
-/** What the backend answered for one group. Only a group of one is told that it is gone. */
+/** The backend's answer for one group. Only a group of one can be gone. */
 export interface RenewalOutcome {
   readonly group: RenewalGroup;
   readonly answer: RenewalAnswer;
-  /** Which token was in use when the renewal was sent. */
+  /** The index of the token that was in use when the renewal was sent. */
   readonly index: number;
 }
 
-/** Groups that are renewed by one call, with the grants that they had when it was made. */
+/** Groups that one call renews, with the grants that they had when it was made. */
 export class RenewalBatch {
   readonly refs: readonly RenewRef[];
   readonly #groups: readonly RenewalGroup[];
@@ -25,16 +25,16 @@ export class RenewalBatch {
   }
 
   /**
-   * Called when it is sent, which may be a turn later. A grant that has left its group by then expects
-   * nothing new: it is renewed for the ttl that was confirmed.
+   * Called when the batch is sent, which may be a turn of the event loop later. A grant that has
+   * left its group by then needs nothing: it is renewed for the ttl that was confirmed.
    */
   expect(startedAt: number): void {
     for (const group of this.#groups) group.expect(startedAt, group.ttlMs);
   }
 
   /**
-   * An outcome for each group as it is now. A grant leaves its group where its answer is another one than
-   * that of the others, and where it is gone.
+   * Returns an outcome for each group as it is now. A grant leaves its group when its answer
+   * differs from that of the others, or when it is gone.
    */
   settle(answers: readonly RenewalAnswer[]): readonly RenewalOutcome[] {
     const outcomes: RenewalOutcome[] = [];
@@ -54,7 +54,7 @@ export class RenewalBatch {
     outcomes: RenewalOutcome[],
   ): void {
     const indexAt = (i: number) => this.refs[first + i]!.index ?? 0;
-    // Where no grant left, none of them need be touched.
+    // If no grant has left, no grant needs to be touched.
     const isWhole = group.consistsOf(grants);
     let shared: RenewalAnswer | null = null;
     for (let i = 0; i < grants.length; i++) {

@@ -32,7 +32,7 @@ export function many(count: number): Grant[] {
   return Array.from({ length: count }, (_, i) => managed({}, `r${i}`));
 }
 
-/** The group that these grants make up from now on. */
+/** Merges the groups of these grants, and returns the group. */
 export function groupOf(grants: readonly Grant[]): RenewalGroup {
   const [host, ...others] = grants.map(({ group }) => group);
   host!.absorb(others);

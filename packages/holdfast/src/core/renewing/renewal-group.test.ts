@@ -6,7 +6,7 @@ import type { HeldLease } from "../holding/lease.js";
 import { grantOf, groupOf, managed, many, TERMS } from "./renewal-group.fixture.js";
 import { type RenewalGroup, regroup } from "./renewal-group.js";
 
-test("a grant is good from its since for its ttl less drift", () => {
+test("a grant is valid from its since for its ttl minus drift", () => {
   assert.equal(grantOf("a").group.validUntil, 1_100);
   assert.equal(grantOf("a", 0.1).group.validUntil, 1_000);
   const short = grantOf("a", 0, 400);
@@ -14,7 +14,7 @@ test("a grant is good from its since for its ttl less drift", () => {
   assert.ok(short.group.needsFirstRenewal);
 });
 
-test("a confirmation moves validity on, and back where it says less", () => {
+test("a confirmation moves validity forward, or back if it grants less", () => {
   const { group } = grantOf();
   Object.assign(group, { failures: 3, dangerTold: true, needsFirstRenewal: true });
   group.confirm({ since: 500, ttlMs: 1_000 });
@@ -24,7 +24,7 @@ test("a confirmation moves validity on, and back where it says less", () => {
   assert.equal(group.validUntil, 700);
 });
 
-test("what a renewal may do counts from its send where it is less, never where it is more", () => {
+test("an unanswered renewal can shorten validity from its send on, never extend it", () => {
   const { group } = grantOf();
   group.expect(200, 5_000);
   assert.equal(group.validUntil, 1_100);
@@ -32,7 +32,7 @@ test("what a renewal may do counts from its send where it is less, never where i
   assert.equal(group.validUntil, 500);
 });
 
-test("a grant lives for its ttl only while no renewal asks for another", () => {
+test("livesFor is true only while no renewal asks for another ttl", () => {
   const { group } = grantOf();
   assert.ok(group.livesFor(1_000));
   group.willAsk(300);
@@ -43,7 +43,7 @@ test("a grant lives for its ttl only while no renewal asks for another", () => {
   assert.ok(group.livesFor(300));
 });
 
-test("an answer counts for all it says, whatever was asked before it without an answer", () => {
+test("an answer sets the validity, whatever earlier unanswered renewals asked for", () => {
   const { group } = grantOf();
   group.expect(200, 300);
   assert.equal(group.validUntil, 500, "it may have been carried out");
@@ -52,7 +52,7 @@ test("an answer counts for all it says, whatever was asked before it without an 
   assert.equal(group.validUntil, 6_000, "the backend ignores the earlier one from now on");
 });
 
-test("what a group is told is true of all its grants, and of none that has left", () => {
+test("a change of a group applies to all its grants, and to none that has left", () => {
   const all = many(3);
   const group = groupOf(all);
   group.confirm({ since: 800, ttlMs: 1_000 });
@@ -87,7 +87,7 @@ test("a grant that leaves has a copy of all that is known", () => {
   assert.equal(alone.livesFor(1_000), false, "what was asked for last has come along");
 });
 
-test("a grant that is alone stays in its group when it leaves", () => {
+test("leaveGroup of a grant that is alone keeps its group", () => {
   const [first, second] = many(2) as [Grant, Grant];
   const group = groupOf([first, second]);
   first.leaveGroup();
@@ -95,7 +95,7 @@ test("a grant that is alone stays in its group when it leaves", () => {
   assert.deepEqual([group.size, group.grants], [1, [second]]);
 });
 
-test("the list to renew is the same until a grant comes, goes or has another ttl or token", () => {
+test("refs is the same list until a grant joins, leaves or changes its ttl or token", () => {
   const [first, second, third] = many(3) as [Grant, Grant, Grant];
   const group = groupOf([first, second]);
   const sent = group.grants;
@@ -119,7 +119,7 @@ test("the list to renew is the same until a grant comes, goes or has another ttl
   assert.equal(second.group.refs[0]!.index, 1);
 });
 
-test("a batch that was sent keeps its list, whichever grants leave", () => {
+test("a batch that was sent keeps its list when grants leave", () => {
   const group = groupOf(many(10));
   const sent = group.grants;
   const before = [...sent];
@@ -138,7 +138,7 @@ test("a new lease takes its grant out of the group, and its terms count for that
   assert.deepEqual(group.grants, [second]);
 });
 
-test("in any order of coming and going, all grants of a group know the same", () => {
+test("all grants of a group share the same state, in any order of joining and leaving", () => {
   for (let seed = 1; seed <= 200; seed++) {
     const random = randomOf(seed);
     const spare = many(30);
@@ -173,7 +173,7 @@ test("grants on equal terms that were renewed at one instant have the same terms
   assert.ok(managed().group.hasSameTerms(managed().group));
 });
 
-test("grants that differ in anything that a renewal depends on have not the same terms", () => {
+test("grants that differ in anything that a renewal depends on do not have the same terms", () => {
   const others = [
     ...[{ ttlMs: 999 }, { graceMs: 99 }, { renewEveryMs: 299 }, { callTimeoutMs: 49 }].map(
       (terms) => managed(terms).group,
@@ -194,7 +194,7 @@ test("grants that differ in anything that a renewal depends on have not the same
   }
 });
 
-test("a grant that is not renewed, has a last instant or must be asked about again shares no renewal", () => {
+test("a grant without renewal, with maxHoldMs or with askAgain shares no renewal", () => {
   assert.ok(managed().group.canShareRenewal);
   assert.equal(managed({ renew: false }).group.canShareRenewal, false);
   assert.equal(managed({ maxHoldMs: 5_000 }).group.canShareRenewal, false);
@@ -204,7 +204,7 @@ test("a grant that is not renewed, has a last instant or must be asked about aga
   assert.deepEqual([left.canShareRenewal, asked.canShareRenewal], [false, false]);
 });
 
-test("groups on the same terms go on as the largest of them, and the others as they are", () => {
+test("regroup merges groups on the same terms into the largest, and leaves others as they are", () => {
   const all = many(7);
   const [a, b, c, d, e, f, g] = all as [Grant, Grant, Grant, Grant, Grant, Grant, Grant];
   const [odd, single] = [managed({ graceMs: 7 }).group, managed({ renew: false }).group];
@@ -220,7 +220,7 @@ test("groups on the same terms go on as the largest of them, and the others as t
   assert.ok(goOn.every((group) => group.managed) && !absorbed.some((group) => group.managed));
 });
 
-test("grants that are alone become one group, and one alone stays alone", () => {
+test("regroup merges single grants into one group, and leaves one alone", () => {
   const [a, b] = many(2) as [Grant, Grant];
   const { group } = a;
   assert.deepEqual(
@@ -231,7 +231,7 @@ test("grants that are alone become one group, and one alone stays alone", () => 
   assert.equal(a.group, b.group);
 });
 
-test("of more kinds than are worth comparing, the rest stay alone", () => {
+test("regroup leaves groups alone beyond the most kinds that it compares", () => {
   const kinds = Array.from({ length: 20 }, (_, i) => managed({ graceMs: i }).group);
   const twins = Array.from({ length: 20 }, (_, i) => managed({ graceMs: i }).group);
   const goOn = regroup([...kinds, ...twins], () => {});

@@ -5,30 +5,32 @@ import type { Grant } from "../holding/grant.js";
 import type { HeldLease } from "../holding/lease.js";
 import { type HeapEntry, NOWHERE } from "./deadline-heap.js";
 
-// Leases on more kinds of terms than this in one batch are not grouped, as comparing would cost too much.
+// A batch forms at most this many new groups, because comparing more terms would cost too much.
 const MOST_KINDS = 8;
 
 /** A renewal that was sent, or is about to be. */
 export interface RenewalUnderWay {
-  /** Settles, and never rejects, when the answer is written down. */
+  /** Settles when the answer has been applied; never rejects. */
   readonly over: Promise<void>;
-  /** The backend announced a change, so the next try must not wait. */
+  /** The backend reported a change, so the next try must not wait. */
   skipRests?(): void;
 }
 
 /**
- * Grants that share one validity and are renewed together. A grant starts as a group of one. Groups that
- * one batch has renewed on equal terms become one group, so that renewing ten thousand leases writes
- * to ten groups and touches no grant. A grant that needs anything of its own leaves with a copy.
+ * Grants that share one validity and are renewed together. A grant starts as a group of one. Groups
+ * that one batch renewed on equal terms become one group, so renewing ten thousand leases writes to
+ * ten groups and touches no grant. A grant that needs anything of its own leaves with a copy.
  */
 export class RenewalGroup implements HeapEntry {
   place = NOWHERE;
-  /** Whether the keeper looks after it. */
+  /** Whether the keeper renews this group. */
   managed = false;
-  /** Pushed by the backend, and good for a claim window only: one renewal is needed in any case. */
+  /**
+   * The grant was pushed and is valid for a claim window only, so it needs one renewal in any case.
+   */
   needsFirstRenewal = false;
   renewAt = Infinity;
-  /** How many renewals failed since the last one that was answered. */
+  /** How many renewals failed since the last answered one. */
   failures = 0;
   dangerTold = false;
   renewing: RenewalUnderWay | null = null;
@@ -41,10 +43,10 @@ export class RenewalGroup implements HeapEntry {
   #lifeMs: number;
   #validUntil: number;
   #askedTtlMs: number;
-  // Of the lease that stands on it, or of one of those that stand on its grants.
+  // The terms of one of its leases; in a group all have equal ones.
   #terms: Terms | null = null;
-  // Replaced, never changed: a batch under way keeps the list it was sent with. Grants that left may
-  // stay in it for a while.
+  // Replaced, never changed, because a batch under way keeps the list that it was sent with. Grants
+  // that left may stay in it for a while.
   #grants: readonly Grant[];
   #size = 1;
   #refs: readonly RenewRef[] | null = null;
@@ -65,12 +67,15 @@ export class RenewalGroup implements HeapEntry {
     return this.#since;
   }
 
-  /** What the next renewal asks for. */
+  /** The ttl that the next renewal asks for. */
   get ttlMs(): number {
     return this.#ttlMs;
   }
 
-  /** The life that validUntil was counted with; shorter than ttlMs where that is in doubt. */
+  /**
+   * The life that validUntil was computed with; shorter than ttlMs while a shorter renewal is
+   * unconfirmed.
+   */
   get lifeMs(): number {
     return this.#lifeMs;
   }
@@ -80,7 +85,7 @@ export class RenewalGroup implements HeapEntry {
     return this.#validUntil;
   }
 
-  /** Whether it lives for this ttl, and no renewal under way or without an answer changes that. */
+  /** Whether this is its ttl, and no unanswered renewal can change that. */
   livesFor(ttlMs: number): boolean {
     return this.#ttlMs === ttlMs && this.#askedTtlMs === ttlMs;
   }
@@ -102,14 +107,14 @@ export class RenewalGroup implements HeapEntry {
     this.needsFirstRenewal = false;
   }
 
-  /** A renewal with this ttl is about to be sent; a turn of the event loop may pass before it is. */
+  /** Called before a renewal with this ttl is sent, which may be a turn of the event loop later. */
   willAsk(ttlMs: number): void {
     this.#askedTtlMs = ttlMs;
   }
 
   /**
-   * Called when a renewal is sent. The backend may carry out one with a shorter ttl although its answer
-   * never arrives; from then on the backend's expiry is the nearer one.
+   * Called when a renewal is sent. The backend may carry out a renewal with a shorter ttl although
+   * its answer never arrives. From then on we must assume the earlier expiry.
    */
   expect(since: number, ttlMs: number): void {
     this.#askedTtlMs = ttlMs;
@@ -123,7 +128,7 @@ export class RenewalGroup implements HeapEntry {
     return since + ttlMs * (1 - this.#driftPpm / 1e6);
   }
 
-  // What follows from the terms of its leases
+  // Instants and durations that follow from the terms of its leases
 
   /** The instant from which the holder may no longer act. */
   get lostAt(): number {
@@ -137,7 +142,7 @@ export class RenewalGroup implements HeapEntry {
     return terms.renewEveryMs * this.#scaleOf(terms);
   }
 
-  /** As long as a whole ttl, one call would leave no time for another try. */
+  /** A call that took a whole ttl would leave no time for another try. */
   get callTimeoutMs(): number {
     return Math.min(this.#terms!.callTimeoutMs, this.renewEveryMs);
   }
@@ -145,13 +150,14 @@ export class RenewalGroup implements HeapEntry {
   get wantsRenewal(): boolean {
     const terms = this.#terms!;
     if (!terms.renew && !this.needsFirstRenewal) return false;
-    // Validity that reaches maxHoldMs needs no more renewals: that is where the keeper stops.
+    // Once validity reaches maxHoldMs, no more renewals are needed.
     return terms.maxHoldMs === Infinity || this.lostAt < this.#holdUntil;
   }
 
   /**
-   * When danger or loss comes next. In danger, a renewal is overdue, and at most one third of the life
-   * is left; where renewals are so rare that this would come too late, a twentieth of it.
+   * The next instant of danger or loss. A lease is in danger when a renewal is overdue and at most
+   * a third of the life is left. Where renewals are so rare that this would come too late, a
+   * twentieth of the life counts.
    */
   get watchAt(): number {
     const { lostAt } = this;
@@ -160,12 +166,12 @@ export class RenewalGroup implements HeapEntry {
     return Math.min(overdueAt, lostAt - this.#lifeMs / 20);
   }
 
-  /** The terms of a lease with maxHoldMs are never shared. */
+  /** A lease with maxHoldMs is never in a group with others. */
   get #holdUntil(): number {
     return this.grants[0]!.lease!.holdUntil;
   }
 
-  /** A life shorter than the one that the options were checked against shrinks them alike. */
+  /** A life shorter than the ttl of the options scales the other times down by the same factor. */
   #scaleOf({ ttlMs }: Terms): number {
     return this.#lifeMs < ttlMs ? this.#lifeMs / ttlMs : 1;
   }
@@ -185,7 +191,7 @@ export class RenewalGroup implements HeapEntry {
     return this.grants.map(({ lease }) => lease!);
   }
 
-  /** The same list as long as no grant comes or goes. */
+  /** The same list until a grant joins or leaves. */
   get refs(): readonly RenewRef[] {
     this.#refs ??= this.grants.map(({ resource, grantId, index }) => {
       return { resource, grantId, ttlMs: this.#ttlMs, index };
@@ -193,12 +199,12 @@ export class RenewalGroup implements HeapEntry {
     return this.#refs;
   }
 
-  /** Whether no grant came or went since this was its list. */
+  /** Whether no grant joined or left since the group had this list. */
   consistsOf(grants: readonly Grant[]): boolean {
     return this.#grants === grants && this.#size === grants.length;
   }
 
-  /** A new lease stands on the one grant of this group. */
+  /** A new lease uses the one grant of this group. */
   attachLease({ terms }: HeldLease): void {
     invariant(this.#size === 1, "a grant with a new lease is alone");
     this.#terms = terms;
@@ -206,7 +212,7 @@ export class RenewalGroup implements HeapEntry {
     this.#refs = null;
   }
 
-  /** One of several grants goes on alone, with a copy of all that is known. */
+  /** Moves one of several grants into a group of one, with a copy of all that is known. */
   leave(grant: Grant): void {
     invariant(grant.group === this && this.#size > 1, "a grant leaves others behind");
     const alone = new RenewalGroup(grant, this.#askedTtlMs, this, this.#driftPpm);
@@ -226,13 +232,15 @@ export class RenewalGroup implements HeapEntry {
     if (this.#size * 2 < this.#grants.length) this.#tidy();
   }
 
-  /** Whether it may be renewed together with others: it has no instant of its own. */
+  /** Whether the group may be merged with others: it needs no instants of its own. */
   get canShareRenewal(): boolean {
     const terms = this.#terms!;
     return this.managed && terms.renew && terms.maxHoldMs === Infinity && !this.askAgain;
   }
 
-  /** Whether two that were just confirmed are good, in danger and due at the same instants. */
+  /**
+   * Whether two groups that were just confirmed are valid, in danger and due at the same instants.
+   */
   hasSameTerms(other: RenewalGroup): boolean {
     const [mine, others] = [this.#terms!, other.#terms!];
     return (
@@ -247,7 +255,9 @@ export class RenewalGroup implements HeapEntry {
     );
   }
 
-  /** Takes over all grants of other groups on the same terms. Those groups are not managed any more. */
+  /**
+   * Takes over all grants of other groups on the same terms. Those groups are no longer managed.
+   */
   absorb(others: readonly RenewalGroup[]): void {
     const more: Grant[] = [];
     for (const other of others) {
@@ -266,8 +276,8 @@ export class RenewalGroup implements HeapEntry {
 }
 
 /**
- * Groups that one batch has renewed: those on the same terms become one. Returns those that go on, and
- * calls back for each that does not.
+ * Merges the groups of one batch that have the same terms. Returns the groups that remain, and
+ * calls onAbsorbed for each of the others.
  */
 export function regroup(
   groups: readonly RenewalGroup[],

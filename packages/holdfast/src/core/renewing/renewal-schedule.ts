@@ -4,11 +4,11 @@ import type { Clock, Timer } from "../runtime/clock.js";
 import { DeadlineHeap } from "./deadline-heap.js";
 import type { RenewalGroup } from "./renewal-group.js";
 
-// However far the next renewal is, the clocks are read this often while anything is held, so that a
-// suspended machine or a jump of the wall clock is noticed within a second.
+// While anything is held, the clocks are read at least this often, so that a suspended machine or a
+// jump of the wall clock is noticed within a second.
 const LOOK_EVERY_MS = 1_000;
 
-/** When each group is to be looked at next, and the one timer for all of them. */
+/** Holds the instant at which each group needs attention next, and one timer for all of them. */
 export class RenewalSchedule {
   readonly #clock: Clock;
   readonly #look: () => void;
@@ -25,7 +25,9 @@ export class RenewalSchedule {
     return this.#heap.items();
   }
 
-  /** Takes out the first group to be looked at, if that is by an instant that depends on the group. */
+  /**
+   * Removes and returns the first group, if it is due by the instant that byWhen() gives for it.
+   */
   takeFirst(byWhen: (group: RenewalGroup) => number): RenewalGroup | undefined {
     const group = this.#heap.first;
     if (group === undefined || this.#heap.earliest > byWhen(group)) return undefined;
@@ -33,14 +35,14 @@ export class RenewalSchedule {
     return group;
   }
 
-  /** Decides when a new or renewed group is renewed next: never later than was decided before. */
+  /** Plans the next renewal of a group; never later than planned before. */
   plan(group: RenewalGroup): void {
     // A jitter of a tenth keeps processes that started together from renewing together for ever.
     const at = group.since + group.renewEveryMs * (1 - randomByte() / 2_560);
     group.renewAt = Math.min(group.renewAt, at);
   }
 
-  /** Puts a managed group where its instants say. */
+  /** Schedules a managed group by its instants. */
   set(group: RenewalGroup, now: number): void {
     if (!group.managed) return;
     const { watchAt, renewing, wantsRenewal, renewAt } = group;
@@ -54,7 +56,7 @@ export class RenewalSchedule {
     if (this.#heap.size === 0) this.pause();
   }
 
-  /** No timer is set until set() or resume() is called. */
+  /** Clears the timer until set() or resume() is called. */
   pause(): void {
     this.#timer?.cancel();
     this.#timer = null;
@@ -73,15 +75,15 @@ export class RenewalSchedule {
   }
 }
 
-/** Tells each holder of danger or loss, where its instant has come. */
+/** Reports danger or loss to each holder, if the instant for it has come. */
 export function tellDangerOrLoss(group: RenewalGroup, now: number): void {
   if (group.watchAt > now) return;
   const isLost = now >= group.lostAt;
   if (!isLost) group.dangerTold = true;
   for (const lease of group.leases) {
-    // A listener that was told before may have released other leases, or passed them on.
+    // A listener that ran before may have released other leases, or handed them over.
     if (!lease.isManaged) continue;
-    if (isLost) lease.noticeLoss(now);
+    if (isLost) lease.checkLoss(now);
     else emit("in-danger", () => ({ ...lease.subject(), remainingMs: lease.remainingMs() }));
   }
 }

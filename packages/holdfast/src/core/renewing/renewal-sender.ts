@@ -10,7 +10,7 @@ import { type RenewalSchedule, tellDangerOrLoss } from "./renewal-schedule.js";
 
 const FIRST_REPEAT_MS = 50;
 
-/** Sends renewals, and applies what the backend answers. */
+/** Sends renewals, and applies the answers. */
 export class RenewalSender {
   readonly #caller: Caller;
   readonly #schedule: RenewalSchedule;
@@ -20,7 +20,10 @@ export class RenewalSender {
     this.#schedule = schedule;
   }
 
-  /** All groups of a batch have one timeout: a hasty lease must not cost a patient one its renewal. */
+  /**
+   * All groups of a batch have the same timeout: a lease with a short timeout must not cost one
+   * with a long timeout its renewal.
+   */
   send(groups: readonly RenewalGroup[], timeoutMs: number, now: number): void {
     const batch = new RenewalBatch(groups);
     const count = batch.refs.length;
@@ -39,11 +42,12 @@ export class RenewalSender {
     }
   }
 
-  /** One renewal for one holder, who awaits how it went. */
+  /** Sends one renewal for one holder, who awaits the result. */
   async sendNow(lease: HeldLease, ttlMs: number): Promise<void> {
     const { grant } = lease;
     const { clock, engine } = this.#caller;
-    // A batch under way may carry another ttl; the validity must be that of the one that is sent last.
+    // A batch under way may carry another ttl. The validity must come from the renewal that is sent
+    // last.
     while (grant.group.renewing) await grant.group.renewing.over;
     lease.assertHeld();
     const group = grant.leaveGroup();
@@ -59,7 +63,7 @@ export class RenewalSender {
       this.#schedule.set(group, clock.now());
     });
     group.renewing = { over, skipRests: () => calling.skipRests() };
-    // It may be sent later, and must be watched until then.
+    // The call may have to wait for its turn; the group is watched until then.
     this.#schedule.set(group, clock.now());
     const answer = await calling.answer.catch((error: unknown) => {
       throw lossBy(lease, error);
@@ -75,17 +79,17 @@ export class RenewalSender {
   }
 
   /**
-   * Writes down all that the answers say before it tells anybody: a listener may release other leases,
-   * or pass them on.
+   * Applies all answers before it calls any listener: a listener may release other leases, or hand
+   * them over.
    */
   #apply(outcomes: readonly RenewalOutcome[]): void {
     const now = this.#caller.clock.now();
     const renewed: RenewalGroup[] = [];
     const tellings: (() => void)[] = [];
     for (const { group, answer, index } of outcomes) {
-      // Released or lost while the renewal was under way.
+      // The lease was released or lost during the renewal.
       if (!group.managed) this.#schedule.drop(group);
-      // Local validity ran out first: the lease is lost, whatever the backend says now.
+      // Local validity ended first: the lease is lost, whatever the backend says now.
       else if (now >= group.lostAt) tellings.push(() => tellDangerOrLoss(group, now));
       else if (answer.kind === "renewed") {
         group.confirm(answer);
@@ -98,8 +102,8 @@ export class RenewalSender {
         const error = this.#caller.failure(answer);
         tellings.push(tellingEach("renewal-failed", group, { error }));
       } else if (answer.why === "revoked" && index < group.grants[0]!.index) {
-        // The revocation was for a holder that has passed the lease on. A renewal by the present holder
-        // lifts it.
+        // The revocation was for a holder that has handed the lease over. A renewal by the present
+        // holder lifts it.
         group.renewAt = 0;
         this.#schedule.set(group, now);
       } else tellings.push(() => lose(group, answer));
@@ -117,7 +121,10 @@ export class RenewalSender {
     this.#schedule.set(group, now);
   }
 
-  /** Unknown neither extends nor ends a lease: the renewal is repeated until local validity runs out. */
+  /**
+   * An unknown outcome neither extends nor ends a lease: the renewal is repeated until local
+   * validity ends.
+   */
   #planRepeat(group: RenewalGroup, now: number): void {
     const delayMs = group.failures === 0 ? 0 : FIRST_REPEAT_MS * 2 ** (group.failures - 1);
     group.failures++;
@@ -128,7 +135,7 @@ export class RenewalSender {
 
 function ignore(): void {}
 
-/** Tells of each lease that stands on its grant now, and still does when it is told. */
+/** Returns a function that emits the event for each lease that still uses its grant by then. */
 function tellingEach(
   name: "renewed" | "renewal-failed",
   group: RenewalGroup,
@@ -143,12 +150,15 @@ function tellingEach(
   };
 }
 
-/** The lease that stands on the grant by now: it may have been passed on since the answer came. */
+/**
+ * Loses the lease that uses the grant now: the grant may have been handed over since the answer
+ * came.
+ */
 function lose({ managed, leases }: RenewalGroup, { why }: Gone): void {
   if (managed) leases[0]!.lose(why === "unknown" ? "expired" : why, why !== "revoked");
 }
 
-/** Tries may outlast the lease: then it is lost, and the failure of the last one is the cause. */
+/** The attempts may outlast the lease. It is lost then, and the last failure becomes the cause. */
 function lossBy(lease: HeldLease, error: unknown): unknown {
   if (lease.held || lease.lost === null) return error;
   lease.lost.cause ??= error;

@@ -11,13 +11,13 @@ import { ManualClock } from "../../testing/index.js";
 import type { Lease } from "../holding/lease.js";
 import { gate, noting, outcomeOf, stage } from "../test/stage.fixture.js";
 
-// Leases that were renewed together are one renewal group from then on. Here several are brought into one
-// group, which takes a renewal, and then something happens to one of them.
+// Leases that were renewed together are one renewal group from then on. These tests bring several
+// leases into one group by a renewal, and then something happens to one of them.
 
 const record = recorder(afterEach);
 const TTL_MS = 3_000;
 
-/** Leases that have been renewed together, and every batch since then. */
+/** Leases that were renewed together, and every batch of renewals since then. */
 async function renewedTogether(names: readonly string[], options: AcquireOptions = {}) {
   const theatre = stage();
   const { clock, engine } = theatre;
@@ -34,7 +34,7 @@ async function renewedTogether(names: readonly string[], options: AcquireOptions
   return { ...theatre, locks, leases, batches };
 }
 
-/** Lets the keeper look in the middle of a turn, which its timer never does. */
+/** Makes the keeper look in the middle of a turn, which its timer never does. */
 class LookingClock extends ManualClock {
   look = () => {};
 
@@ -48,7 +48,7 @@ function resources(batches: readonly (readonly RenewRef[])[]): string[][] {
   return batches.map((batch) => batch.map(({ resource }) => resource).sort());
 }
 
-test("those who were renewed together are renewed together again, with the same list", async () => {
+test("leases that were renewed together are renewed together again, with the same list", async () => {
   const { clock, batches, leases } = await renewedTogether(["a", "b", "c"]);
   await clock.advance(4 * TTL_MS);
   assert.ok(batches.length >= 10 && batches.length <= 16, `${batches.length} in four ttls`);
@@ -56,11 +56,11 @@ test("those who were renewed together are renewed together again, with the same 
   assert.ok(leases.every(({ held }) => held));
 });
 
-test("a lease that comes later goes along once it was renewed with the others, on equal terms", async () => {
+test("a later lease on equal terms joins the group once it was renewed with the others", async () => {
   const { clock, locks, batches, leases } = await renewedTogether(["a", "b"]);
   leases.push(await locks.acquire("c", { graceMs: 300 }));
   leases.push(await locks.acquire("careful", { graceMs: 301 }));
-  // Renews all of them at once.
+  // The clock step renews all of them at once.
   clock.step();
   await clock.advance(1_000);
   batches.length = 0;
@@ -69,7 +69,7 @@ test("a lease that comes later goes along once it was renewed with the others, o
   assert.ok(leases.every(({ held }) => held));
 });
 
-test("of two who were renewed together, a release of either ends nothing of the other", async () => {
+test("of two leases renewed together, the release of one does not affect the other", async () => {
   for (const at of [0, 1]) {
     const { clock, batches, leases } = await renewedTogether(["a", "b"]);
     await leases[at]!.release();
@@ -80,7 +80,7 @@ test("of two who were renewed together, a release of either ends nothing of the 
   }
 });
 
-test("when all are released, nothing is renewed and no timer is left", async () => {
+test("when all leases of a group are released, nothing is renewed and no timer is left", async () => {
   const { clock, batches, leases } = await renewedTogether(["a", "b", "c"]);
   for (const lease of leases) await lease.release();
   await clock.advance(4 * TTL_MS);
@@ -88,9 +88,9 @@ test("when all are released, nothing is renewed and no timer is left", async () 
   assert.equal(clock.timers, 0);
 });
 
-test("close() releases each of them once", async () => {
+test("close() releases each lease of a group once", async () => {
   const { clock, engine, locks, held } = await renewedTogether(["a", "b", "c"]);
-  // Two companies become one, and one is left over.
+  // Two groups become one, and one lease is left over.
   await locks.acquire("d");
   await locks.acquire("e");
   await locks.acquire("f", { maxHoldMs: 60_000 });
@@ -103,7 +103,7 @@ test("close() releases each of them once", async () => {
   assert.equal(clock.timers, 0);
 });
 
-test("when all are released while their renewal is under way, no timer is left", async () => {
+test("when all leases are released during their renewal, no timer is left", async () => {
   const { clock, engine, batches, leases } = await renewedTogether(["a", "b", "c"]);
   const { opened, open } = gate();
   engine.inject("renew", { kind: "hold-reply", until: opened });
@@ -118,7 +118,7 @@ test("when all are released while their renewal is under way, no timer is left",
   assert.equal(clock.timers, 0);
 });
 
-test("of those renewed together, only the one that is gone at the backend is lost", async () => {
+test("of leases renewed together, only the one that is gone at the backend is lost", async () => {
   for (const gone of ["a", "b", "c"]) {
     const { clock, store, leases } = await renewedTogether(["a", "b", "c"]);
     store.resources.get(gone)!.holdings.clear();
@@ -130,7 +130,7 @@ test("of those renewed together, only the one that is gone at the backend is los
   }
 });
 
-test("when the backend has forgotten them all, each is told", async () => {
+test("when the backend has forgotten a whole group, each lease is lost", async () => {
   const { clock, engine } = stage();
   let forgotten = false;
   const gone = { kind: "gone", why: "unknown" } as const;
@@ -148,7 +148,7 @@ test("when the backend has forgotten them all, each is told", async () => {
   assert.equal(clock.timers, 0);
 });
 
-test("of those renewed together, the one that is revoked is told at once", async () => {
+test("of leases renewed together, the one that is revoked is lost at once", async () => {
   const { clock, other, leases } = await renewedTogether(["a", "b", "c"]);
   await other.revoke("b", { token: leases[1]!.token });
   await clock.advance(0);
@@ -158,7 +158,7 @@ test("of those renewed together, the one that is revoked is told at once", async
   );
 });
 
-test("a revocation during their renewal is not forgotten, and concerns nobody else", async () => {
+test("a revocation during a group's renewal is not missed, and concerns no other lease", async () => {
   const { clock, engine, other, leases } = await renewedTogether(["a", "b", "c"]);
   const { opened, open } = gate();
   engine.inject("renew", { kind: "hold-reply", until: opened });
@@ -172,7 +172,7 @@ test("a revocation during their renewal is not forgotten, and concerns nobody el
   );
 });
 
-test("a renewal by hand for another ttl is that lease's alone", async () => {
+test("a renewal by hand with another ttl changes that lease only", async () => {
   for (const [ttlMs, held] of [
     [500, [true, false]],
     [60_000, [false, true]],
@@ -188,7 +188,7 @@ test("a renewal by hand for another ttl is that lease's alone", async () => {
   }
 });
 
-test("a renewal by hand waits for the one under way, and both count", async () => {
+test("a renewal by hand waits for the group's renewal under way, and both count", async () => {
   for (const at of [0, 1]) {
     const { clock, engine, batches, leases } = await renewedTogether(["a", "b"]);
     const { opened, open } = gate();
@@ -207,19 +207,19 @@ test("a renewal by hand waits for the one under way, and both count", async () =
   }
 });
 
-test("a renewal that was never answered takes nothing from the later ones", async () => {
+test("a renewal that was never answered does not shorten later ones", async () => {
   const { clock, engine, leases, store } = await renewedTogether(["a", "b"]);
   const { opened, open } = gate();
   engine.inject("renew", { kind: "hold-request", until: opened });
   await clock.advance(1_000);
   for (const lease of leases) {
     const renewed = outcomeOf(lease.renew({ ttlMs: 60_000 }));
-    // The one under way is waited for until its time is over.
+    // The renewal under way is awaited until its timeout.
     await clock.advance(TTL_MS / 3);
     assert.equal(await renewed, undefined);
     assert.ok(lease.remainingMs() > 50_000, `${lease.remainingMs()} ms are left`);
   }
-  // The first one arrives now, with its shorter ttl: it comes too late to count.
+  // The first renewal arrives now, with its shorter ttl: it is too late to count.
   open();
   await clock.advance(10);
   for (const name of ["a", "b"]) {
@@ -228,7 +228,7 @@ test("a renewal that was never answered takes nothing from the later ones", asyn
   }
 });
 
-test("danger and loss are told to each, in time, and those who are not there hear nothing", async () => {
+test("each lease of a group gets in-danger and lost in time, and one that has left gets nothing", async () => {
   const { clock, engine, leases } = await renewedTogether(["a", "b", "c"]);
   const since = clock.now();
   const events = record(clock, "in-danger", "lost");
@@ -242,7 +242,7 @@ test("danger and loss are told to each, in time, and those who are not there hea
   assert.equal(clock.timers, 0);
 });
 
-test("who is released when another hears of its danger is not told of its own", async () => {
+test("a lease that a listener of in-danger releases gets no in-danger event", async () => {
   const { clock, engine, leases } = await renewedTogether(["a", "b", "c"]);
   const releaseOthers = ({ resource }: { resource?: unknown }) => {
     for (const lease of leases) if (lease.resource !== resource) void outcomeOf(lease.release());
@@ -259,7 +259,7 @@ test("who is released when another hears of its danger is not told of its own", 
   assert.equal(told.length, 1);
 });
 
-test("danger is told again to whoever a lease in danger is passed on to", async () => {
+test("the next lease on a grant in danger gets its own in-danger event", async () => {
   const { clock, engine, locks } = stage({ cohort: { ms: 60_000 } });
   const line = [0, 1, 2].map(() => locks.acquire("a", { ttlMs: 30_000 }));
   await (await line[0]!).release();
@@ -276,7 +276,7 @@ test("danger is told again to whoever a lease in danger is passed on to", async 
   );
 });
 
-test("a failed renewal is told to each, and repeated for all at once", async () => {
+test("a failed renewal is reported to each lease of a group, and repeated for all at once", async () => {
   const { clock, engine, batches, leases } = await renewedTogether(["a", "b", "c"]);
   const events = record(clock, "renewal-failed", "renewed");
   engine.inject("renew", { kind: "fail" }, 2);
@@ -291,19 +291,19 @@ test("a failed renewal is told to each, and repeated for all at once", async () 
   assert.ok(leases.every(({ held }) => held));
 });
 
-test("whoever releases or passes on others when it is told of a loss leaves them as they should be", async () => {
-  // Whoever of them was planned first; that is left to chance.
+test("a listener of a loss that releases or hands over other leases leaves them consistent", async () => {
+  // The order in which the leases were planned is random.
   for (let round = 0; round < 8; round++) {
     const { clock, store, locks, leases, batches } = await renewedTogether(["a", "b", "c"]);
     const [a, b, c] = leases as [Lease, Lease, Lease];
-    // Who comes while others wait has tokens for them.
+    // A claim made while others wait reserves tokens for them.
     const line = [0, 1, 2].map(() => locks.acquire("d"));
     await (await line[0]!).release();
     const d = await line[1]!;
     clock.step();
     await clock.advance(1_000);
     assert.deepEqual(resources(batches.splice(0)).at(-1), ["a", "b", "c", "d"]);
-    // The backend has lost a and b: their losses are told one after the other.
+    // The backend has lost a and b: their losses are reported one after the other.
     for (const name of ["a", "b"]) store.resources.get(name)!.holdings.clear();
     a.signal.addEventListener("abort", () => {
       for (const lease of [b, c, d]) void lease.release();
@@ -311,8 +311,8 @@ test("whoever releases or passes on others when it is told of a loss leaves them
     await clock.advance(1_000);
     assert.ok(a.signal.aborted);
     const successor = await line[2]!;
-    assert.equal(successor.token, d.token + 1n, "it was passed on");
-    assert.equal(batches.length, 1, "what is passed on was renewed with the others");
+    assert.equal(successor.token, d.token + 1n, "it was not handed over");
+    assert.equal(batches.length, 1, "the lease to hand over was not renewed with the others");
     batches.length = 0;
     await clock.advance(3 * TTL_MS);
     assert.ok(successor.held);
@@ -322,13 +322,13 @@ test("whoever releases or passes on others when it is told of a loss leaves them
   }
 });
 
-test("one that is passed on during their renewal is lost by its own terms, and the others by theirs", async () => {
-  // Whoever of the two was planned first; that is left to chance.
+test("a lease handed over during its group's renewal is lost by its own terms, the others by theirs", async () => {
+  // The order in which the two were planned is random.
   for (let round = 0; round < 6; round++) {
     const { clock, engine, locks } = stage({ cohort: { ms: 60_000 } });
     const options = { ttlMs: 30_000, callTimeoutMs: 60_000 };
     const first = await locks.acquire("a", options);
-    // Who comes while others wait has tokens for them.
+    // A claim made while others wait reserves tokens for them.
     const line = [0, 9_000].map((graceMs) => locks.acquire("a", { ...options, graceMs }));
     await clock.advance(0);
     await first.release();
@@ -341,7 +341,7 @@ test("one that is passed on during their renewal is lost by its own terms, and t
     assert.ok(engine.calls("renew") >= 2);
     await holder.release();
     const successor = await line[1]!;
-    assert.equal(successor.token, holder.token + 1n, "it was passed on");
+    assert.equal(successor.token, holder.token + 1n, "it was not handed over");
     const left = [successor.remainingMs(), patient.remainingMs()] as const;
     assert.ok(left[0] < left[1] - 8_900, left.join());
     const lost = record(clock, "lost");
@@ -356,10 +356,10 @@ test("one that is passed on during their renewal is lost by its own terms, and t
   }
 });
 
-test("renewals by hand of many at once, and a close() in the same breath, leave nothing behind", async () => {
+test("many renewals by hand and a close() in the same turn leave nothing behind", async () => {
   const names = Array.from({ length: 100 }, (_, i) => `r${i}`);
   const { clock, locks, leases, held } = await renewedTogether(names);
-  // More than an engine inside the process is asked in one turn: the rest is sent in the next one.
+  // More calls than an in-process engine gets in one turn: the rest is sent in the next one.
   for (const lease of leases) void outcomeOf(lease.renew());
   const closed = locks.close();
   await clock.advance(100);
@@ -368,7 +368,7 @@ test("renewals by hand of many at once, and a close() in the same breath, leave 
   assert.equal(clock.timers, 0);
 });
 
-test("what is gone is lost also to whoever it is passed on to before its holder is told", async () => {
+test("a gone grant is lost also for the lease it is handed to before its holder is told", async () => {
   const { clock, engine, store, locks } = await renewedTogether(["a", "b"]);
   const line = [0, 1, 2].map(() => locks.acquire("d"));
   await (await line[0]!).release();
@@ -387,11 +387,11 @@ test("what is gone is lost also to whoever it is passed on to before its holder 
   }
   await clock.advance(1_000);
   const successor = await line[2]!;
-  // Where the holder was told first, its successor has a grant of its own.
+  // If the holder was told first, its successor has a grant of its own.
   assert.equal(successor.held, successor.token !== holder.token + 1n);
 });
 
-test("who is renewed by hand when another hears of its loss is asked for once", async () => {
+test("a lease that a listener of a loss renews by hand is sent once", async () => {
   const { clock, engine } = stage();
   const { noted, batches } = noting(engine);
   const locks = new Locks(noted, { clock });
@@ -412,7 +412,7 @@ test("who is renewed by hand when another hears of its loss is asked for once", 
   assert.ok(long.remainingMs() > 50_000);
 });
 
-test("one that is passed on while it waits to be sent is not sent twice", async () => {
+test("a lease that is handed over while its renewal waits for a turn is not sent twice", async () => {
   const clock = new LookingClock();
   const { engine } = stage({}, clock);
   const { noted, batches } = noting(engine);
@@ -437,7 +437,7 @@ test("one that is passed on while it waits to be sent is not sent twice", async 
   assert.equal(clock.timers, 0);
 });
 
-test("who is renewed by hand when another hears of its danger is told of its own, too", async () => {
+test("a lease that a listener of in-danger renews by hand gets its own in-danger event", async () => {
   const { clock, engine, leases } = await renewedTogether(["a", "b", "c"]);
   const told = record(clock, "in-danger");
   const listener = () => {
@@ -453,7 +453,7 @@ test("who is renewed by hand when another hears of its danger is told of its own
   assert.deepEqual(told.map(({ message }) => message.resource).sort(), ["a", "b", "c"]);
 });
 
-test("who is released when another hears of its renewal is not told of its own", async () => {
+test("a lease that a listener of renewed releases gets no renewed event", async () => {
   const { clock, leases } = await renewedTogether(["a", "b", "c"]);
   const told = record(clock, "renewed");
   const listener = (message: unknown) => {
@@ -469,9 +469,9 @@ test("who is released when another hears of its renewal is not told of its own",
   assert.equal(told.length, 1);
 });
 
-test("a loss takes nobody's renewal forward", async () => {
+test("a loss does not make another lease's renewal earlier", async () => {
   const { clock, engine, locks } = stage();
-  // Lost after 2,670 ms; due between 2,673 and 2,970.
+  // The loss comes after 2,670 ms; the renewal is due between 2,673 and 2,970.
   await locks.acquire("brief", { ttlMs: 3_000 });
   await locks.acquire("long", { ttlMs: 8_910 });
   const lost = record(clock, "lost");
@@ -482,7 +482,7 @@ test("a loss takes nobody's renewal forward", async () => {
   assert.equal(engine.calls("renew"), 0);
 });
 
-test("those who fail for one reason stay together", async () => {
+test("leases whose renewals fail for the same reason stay in one group", async () => {
   const { clock, engine } = stage();
   const { noted, batches } = noting(engine);
   const error = new EngineError("the connection was lost", { effect: "none", retryable: true });
@@ -504,7 +504,7 @@ test("those who fail for one reason stay together", async () => {
   assert.equal(new Set(batches).size, 1);
 });
 
-test("a batch of two thousand and more is spread by its jitter after the first renewal", async () => {
+test("two thousand and more leases are spread by jitter after the first renewal", async () => {
   const { clock, engine, locks } = stage();
   for (let i = 0; i < 4_000; i++) await locks.acquire(`r${i}`, { ttlMs: 30_000 });
   await clock.advance(11_000);
@@ -516,7 +516,7 @@ test("a batch of two thousand and more is spread by its jitter after the first r
   assert.ok(engine.calls("renew") <= 16);
 });
 
-test("a pause beyond the ttl ends all of them, and an answer after it revives none", async () => {
+test("a pause beyond the ttl ends all leases of a group, and a late answer revives none", async () => {
   const { clock, engine, leases } = await renewedTogether(["a", "b", "c"]);
   const { opened, open } = gate();
   engine.inject("renew", { kind: "hold-reply", until: opened });
@@ -531,14 +531,14 @@ test("a pause beyond the ttl ends all of them, and an answer after it revives no
   assert.equal(clock.timers, 0);
 });
 
-test("a jump of the wall clock renews all of them at once", async () => {
+test("a jump of the wall clock renews all leases of a group at once", async () => {
   const { clock, batches } = await renewedTogether(["a", "b", "c"], { ttlMs: 30_000 });
   clock.step();
   await clock.advance(1_000);
   assert.deepEqual(resources(batches), [["a", "b", "c"]]);
 });
 
-test("a lease that came in the same turn is renewed by a jump of the wall clock, too", async () => {
+test("a jump of the wall clock also renews a lease acquired in the same turn", async () => {
   const clock = new LookingClock();
   const { engine, locks } = stage({}, clock);
   await locks.acquire("a");
@@ -552,7 +552,7 @@ test("a lease that came in the same turn is renewed by a jump of the wall clock,
   assert.equal(engine.calls("renew"), 1);
 });
 
-test("entries that fail are tried again, and cost the others of their group nothing", async () => {
+test("failed entries are tried again, and the others of their group are not affected", async () => {
   const theatre = stage();
   const { clock, engine } = theatre;
   let bad = new Set<string>();
@@ -582,7 +582,7 @@ test("entries that fail are tried again, and cost the others of their group noth
   assert.deepEqual(asked.at(-1), ["a", "b", "c", "d"], "they have found together again");
 });
 
-test("whoever comes and goes, no lease is lost and none is renewed after its release", async () => {
+test("in any order of acquires and releases, no lease is lost and none is renewed after its release", async () => {
   for (let seed = 1; seed <= 20; seed++) await withChance(randomOf(-seed), () => comeAndGo(seed));
 });
 

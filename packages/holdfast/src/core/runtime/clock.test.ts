@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { ManualClock } from "../../testing/index.js";
 import { hostInstant, sleep, systemClock } from "./clock.js";
 
-test("the system clock never goes back, and keeps pace with the host's", () => {
+test("the system clock never goes back, and keeps pace with the host's monotonic clock", () => {
   let last = systemClock.now();
   const host = hostInstant() - last;
   for (let i = 0; i < 10_000; i++) {
@@ -15,7 +15,7 @@ test("the system clock never goes back, and keeps pace with the host's", () => {
   assert.ok(Math.abs(hostInstant() - systemClock.now() - host) < 2_000);
 });
 
-test("the host's instant is that of its monotonic clock, the same in every process", () => {
+test("hostInstant reads the host's monotonic clock, the same in every process", () => {
   const monotonic = () => Number(process.hrtime.bigint()) / 1e6;
   for (let i = 0; i < 100; i++) {
     const before = monotonic();
@@ -97,7 +97,7 @@ test("a timer of no or negative delay calls back soon, never in the same tick", 
   }
 });
 
-test("only a timer that keeps alive holds the process", async () => {
+test("only a timer with keepAlive keeps the process alive", async () => {
   const turned = () => new Promise((resolve) => setImmediate(resolve));
   const holding = () => process.getActiveResourcesInfo().filter((r) => r === "Timeout").length;
   const before = holding();
@@ -112,7 +112,7 @@ test("only a timer that keeps alive holds the process", async () => {
   assert.equal(holding(), before);
 });
 
-test("a wall clock that jumps is counted and moves no time", (t) => {
+test("a jump of the wall clock is counted and does not move now()", (t) => {
   const steps = systemClock.steps;
   const before = systemClock.now();
   const real = Date.now;
@@ -127,8 +127,8 @@ test("a wall clock that jumps is counted and moves no time", (t) => {
   assert.equal(systemClock.steps, steps + 2, "and back is another");
 });
 
-// Preempted by others on a busy machine, or stopped by the garbage collector.
-test("a pause between the readings of two clocks is no jump of either", (t) => {
+// The process may be preempted on a busy machine, or stopped by the garbage collector.
+test("a pause between reading two clocks is not taken for a jump", (t) => {
   const steps = systemClock.steps;
   const real = Date.now;
   const paused = t.mock.method(Date, "now", () => {
@@ -156,7 +156,7 @@ test("sleep ends in time and leaves no listener", async () => {
   assert.equal(getEventListeners(signal, "abort").length, 0);
 });
 
-test("sleep rejects with the reason when aborted, and leaves neither timer nor listener", async () => {
+test("an aborted sleep rejects with the reason, and leaves neither timer nor listener", async () => {
   const clock = new ManualClock();
   const controller = new AbortController();
   const sleeping = sleep(clock, 100, controller.signal);

@@ -6,29 +6,32 @@ export interface Timer {
 }
 
 export interface Clock {
-  /** Milliseconds that have passed, suspension of the machine included. Never goes back. */
+  /** Milliseconds, including the time that the machine was suspended. Never goes back. */
   now(): number;
-  /** How many jumps of the wall clock were seen so far. A jump moves no lease; it is worth a renewal. */
+  /**
+   * How many jumps of the wall clock were seen so far. A jump moves no lease, but it triggers a
+   * renewal.
+   */
   readonly steps: number;
-  /** Calls back once. With keepAlive, the process does not end before. */
+  /** Calls back once. With keepAlive, the process stays alive until then. */
   timer(delayMs: number, callback: () => void, keepAlive: boolean): Timer;
 }
 
-// setTimeout takes 31 bits; longer delays are walked in pieces.
+// setTimeout takes 31 bits, so longer delays are split.
 const LONGEST_MS = 2 ** 31 - 1;
-// Below this a difference between two clocks is the time it took to read them.
+// A smaller difference between two clocks is the time that it took to read them.
 const NOISE_MS = 20;
 // os.uptime has a resolution of 10 ms and is read twice.
 const SUSPENSION_MS = 100;
 
-/** The host's monotonic clock: equal for all processes of one boot and time namespace. */
+/** The host's monotonic clock. All processes of one boot and time namespace read the same value. */
 export function hostInstant(): number {
-  // By index: taken apart, it would cost a process that has just woken up several times as much.
+  // Read by index: destructuring is several times slower in a process that has just woken up.
   const time = process.hrtime();
   return time[0] * 1e3 + time[1] / 1e6;
 }
 
-/** A Node timer of any length that has no async context. */
+/** A Node timer of any length, without async context. */
 class NodeTimer implements Timer {
   #handle: NodeJS.Timeout;
 
@@ -65,9 +68,9 @@ class SystemClock implements Clock {
   #wallOffset = Date.now() - hostInstant();
   #uptimeOffset = firstUptimeOffset();
 
-  // hrtime stands still while the machine sleeps, and os.uptime, which does not, costs a file read.
-  // Date.now is cheap and moves with both sleep and steps, so a change of its distance to hrtime is
-  // the moment to ask os.uptime which of the two it was.
+  // hrtime stops while the machine sleeps. os.uptime does not, but reading it costs a file read.
+  // Date.now is cheap and moves with both sleep and clock steps. So when its distance to hrtime
+  // changes, os.uptime tells which of the two it was.
   now(): number {
     const host = hostInstant();
     const wallOffset = Date.now() - host;
@@ -82,9 +85,10 @@ class SystemClock implements Clock {
   #lookAgain(): void {
     const wallOffset = readOffset(Date.now);
     const uptimeOffset = readOffset(uptimeMs);
-    // Paused between two reads, nothing can be said. The wall offset stays, so the next call asks again.
+    // The process was interrupted between two reads, so they prove nothing. The wall offset stays,
+    // and the next call asks again.
     if (wallOffset === null || uptimeOffset === null) return;
-    // It was the call before this one that was paused: a busy machine, or the garbage collector.
+    // The interruption was in the caller's reads: a busy machine, or the garbage collector.
     if (Math.abs(wallOffset - this.#wallOffset) <= NOISE_MS) return;
     const suspendedMs = uptimeOffset - this.#uptimeOffset;
     if (suspendedMs > this.#suspendedMs + SUSPENSION_MS) this.#suspendedMs = suspendedMs;
@@ -93,7 +97,7 @@ class SystemClock implements Clock {
   }
 }
 
-/** A clock less hrtime, or null when the process was interrupted between reading the two. */
+/** A clock minus hrtime, or null when the process was interrupted between the two reads. */
 function readOffset(clockMs: () => number): number | null {
   const before = hostInstant();
   const readMs = clockMs();
@@ -109,13 +113,13 @@ function firstUptimeOffset(): number {
     const offset = readOffset(uptimeMs);
     if (offset !== null) return offset;
   }
-  // A machine that cannot read two clocks in 20 ms, a hundred times over: take the reading as it is.
+  // A hundred tries to read two clocks within 20 ms have failed: use the reading as it is.
   return uptimeMs() - hostInstant();
 }
 
 export const systemClock: Clock = new SystemClock();
 
-/** Resolves after delayMs; rejects with the signal's reason, and leaves no timer, when aborted. */
+/** Resolves after delayMs. On abort, rejects with the signal's reason and leaves no timer. */
 export function sleep(
   clock: Clock,
   delayMs: number,

@@ -15,9 +15,9 @@ test("a timer calls back without its creator's async context", async () => {
   assert.equal(seen, undefined);
 });
 
-test("the context in which the library is first imported is neither kept nor that of its events", async () => {
-  // Before version 24 Node itself keeps the context of every import, that of an empty module too; and always
-  // the one in which it loads a module of its own.
+test("the async context of the first import is neither kept alive nor seen by events", async () => {
+  // Before version 24, Node itself keeps the context of every import, even of an empty module.
+  // Every version keeps the context in which it loads one of its own modules.
   const program = `
     import { AsyncLocalStorage } from "node:async_hooks";
     import "node:crypto";

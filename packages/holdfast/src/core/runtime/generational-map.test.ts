@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { GenerationalMap } from "./generational-map.js";
 
-test("entries that stay are there after any number of others came and went", () => {
+test("entries that stay are found after any number of others came and went", () => {
   const entries = new GenerationalMap<string, number>();
   for (let i = 0; i < 10; i++) entries.add(`stays ${i}`, i);
   for (let i = 0; i < 10_000; i++) {
@@ -17,7 +17,7 @@ test("entries that stay are there after any number of others came and went", () 
 });
 
 for (const many of [0, 5_000]) {
-  test(`it holds what a map would, in whatever generation an entry is, beside ${many} others`, () => {
+  test(`it behaves like a Map in every generation, beside ${many} other entries`, () => {
     const step = fc.record({ key: fc.nat(20), others: fc.nat(1_500) });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {

@@ -1,18 +1,18 @@
-// Entries that outlive at least so many others are there to stay.
+// An entry that outlives at least this many others is assumed to stay.
 const GENERATION = 1_024;
 const GONE = Symbol("gone");
 
 /**
- * A map whose entries come and go all the time, while others may stay for long. A plain Map is slow
+ * A map for entries that come and go all the time while others stay for long. A plain Map is slow
  * there for two reasons. V8 leaves a deleted entry in its bucket until the whole table is rebuilt:
- * beside a million entries that stay, a name that comes and goes is soon looked up behind thousands of
- * its own deleted entries. And V8 links the former table to the new one: once one table is in the old
- * generation, the collector keeps every later one alive, with all that was in it.
+ * beside a million entries that stay, a key that comes and goes is soon looked up behind thousands
+ * of its own deleted entries. And V8 links the former table to the new one: once one table is in
+ * the old generation, the collector keeps every later one alive, with all that was in it.
  *
- * So entries begin in a small map, which is replaced by a new one after a generation of entries. Entries
- * that are still there a generation later move to the map of those that stay. Where many stay, the
- * small maps also remember for a while that an entry has gone: otherwise every name that comes again
- * would be looked up among all that stay first, in memory that is not cached.
+ * So entries begin in a small map, which a new one replaces after a generation of entries. Entries
+ * that are still there a generation later move to the map of those that stay. When many stay, the
+ * small maps also remember for a while that an entry is gone: otherwise every returning key would
+ * first be looked up among all that stay, in memory that is not cached.
  */
 export class GenerationalMap<K, V> {
   #young = new Map<K, V | typeof GONE>();
@@ -30,7 +30,7 @@ export class GenerationalMap<K, V> {
     return found === GONE ? undefined : found;
   }
 
-  /** The key must be new: what it had would not be found. */
+  /** The key must be new: an older value of it would be hidden. */
   add(key: K, value: V): void {
     if (++this.#made > GENERATION) this.#grow();
     this.#young.set(key, value);
@@ -44,7 +44,7 @@ export class GenerationalMap<K, V> {
     return deleted;
   }
 
-  /** All of them, as they are now, the oldest first. */
+  /** A copy of all values, the oldest first. */
   values(): V[] {
     const all = [...this.#old.values()];
     for (const map of [this.#middle, this.#young]) {
@@ -53,7 +53,7 @@ export class GenerationalMap<K, V> {
     return all;
   }
 
-  /** Whether it left just now; undefined where this map knows nothing of it. */
+  /** Whether the key was removed; undefined when this map does not know it. */
   #leave(map: Map<K, V | typeof GONE>, key: K): boolean | undefined {
     const value = map.get(key);
     if (value === undefined) return undefined;

@@ -18,7 +18,7 @@ const KINDS: Record<string, AcquireOptions> = {
   "no patience": { waitMs: 0 },
 };
 
-test("close releases what is held, tells its holders, and says nothing to others", async () => {
+test("close releases what is held, tells its holders, and does not affect other connections", async () => {
   const { locks, other, store } = stage();
   const mine = await locks.acquire("a");
   const shared = await locks.acquire("s", { mode: "shared" });
@@ -35,7 +35,7 @@ test("close releases what is held, tells its holders, and says nothing to others
   assert.deepEqual([...store.resources.keys()], ["b"]);
 });
 
-test("close twice is close once", async () => {
+test("close called twice closes once", async () => {
   const { locks } = stage();
   assert.equal(locks.close(), locks.close());
   await locks[Symbol.asyncDispose]();
@@ -60,7 +60,7 @@ test("every verb refuses with UsageError after close", async () => {
 });
 
 for (const kind of ["cohort", "strict", "shared"] as const) {
-  test(`close ends a wait, and the waiter has left the line before the engine closes (${kind})`, async () => {
+  test(`close ends a wait, and the waiter has left the queue before the engine closes (${kind})`, async () => {
     const { clock, locks, other, store } = stage();
     const holder = await other.acquire("a");
     const waiting = outcomeOf(locks.acquire("a", KINDS[kind]));
@@ -73,7 +73,7 @@ for (const kind of ["cohort", "strict", "shared"] as const) {
     assert.equal(
       store.resources.get("a")?.queue.length,
       0,
-      "a waiter of a closed client stands in line",
+      "a waiter of a closed client stands in the queue",
     );
     await holder.release();
     assert.ok(await other.tryAcquire("a"), "nobody is in the way");
@@ -135,7 +135,7 @@ test("close leaves no timer and no listener", async () => {
 
 for (const [kind, options] of Object.entries(KINDS)) {
   test(`close at any instant of an acquire leaves neither a grant nor a held lease (${kind})`, async () => {
-    // Everything here is microtasks: close is called after 0, 1, 2 … of them.
+    // Everything here runs in microtasks: close is called after 0, 1, 2 … of them.
     for (let at = 0; at < 40; at++) {
       const { clock, locks, store } = stage();
       const acquiring = outcomeOf(locks.acquire("a", options));
@@ -204,7 +204,7 @@ const KEPT: Record<string, AcquireOptions> = {
 };
 const NIGHTLY = { atMostMs: 60_000, atLeastMs: 20_000 };
 
-/** Ends when it is told to stop, after some tidying up. */
+/** Ends some time after it is told to stop. */
 async function untilTold({ signal }: Lease, tidy: () => Promise<unknown> = async () => {}) {
   if (!signal.aborted) await new Promise((told) => signal.addEventListener("abort", told));
   await tidy();
@@ -212,7 +212,7 @@ async function untilTold({ signal }: Lease, tidy: () => Promise<unknown> = async
 }
 
 for (const [kind, options] of Object.entries(KEPT)) {
-  test(`a function that ends when close tells it to has lost nothing, and its lock is free (${kind})`, async () => {
+  test(`a run that ends when close tells it to does not lose its lease, and its lock is free (${kind})`, async () => {
     const { clock, locks, other, store } = stage();
     const seen: boolean[] = [];
     const running = locks.run("a", options, (lease) =>
@@ -228,7 +228,7 @@ for (const [kind, options] of Object.entries(KEPT)) {
     assert.equal(store.resources.size, 1);
   });
 
-  test(`a function that goes on after close keeps others out until its ttl is over (${kind})`, async () => {
+  test(`a run that goes on after close keeps others out until its ttl is over (${kind})`, async () => {
     const { clock, locks, other } = stage();
     let go = () => {};
     const running = outcomeOf(
@@ -257,7 +257,7 @@ for (const [what, ends] of [
   ["ends when it is told", true],
   ["goes on", false],
 ] as const) {
-  test(`close in the middle of a once that ${what} keeps others out for atLeastMs`, async () => {
+  test(`close during a once that ${what} keeps others out for atLeastMs`, async () => {
     const { clock, locks, other } = stage();
     const fn = (lease: Lease) => (ends ? untilTold(lease) : new Promise<never>(() => {}));
     const running = locks.once("n", NIGHTLY, fn);
@@ -274,7 +274,7 @@ for (const [what, ends] of [
   });
 }
 
-test("a connect with wrong defaults leaves no listener on the engine it was handed", () => {
+test("a connect with wrong defaults leaves no listener on the engine", () => {
   const store = new MemoryStore();
   assert.throws(() => new Locks(memoryEngine({ store }), { defaults: { ttlMs: -1 } }), UsageError);
   assert.equal(store.changeListeners.size, 0);

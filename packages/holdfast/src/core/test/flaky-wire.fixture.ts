@@ -6,7 +6,7 @@ import type { MakeWire, Wire } from "./schedule.fixture.js";
 const FAULT_IN = 6;
 const LONGEST_DELAY_MS = 4_000;
 
-/** Every engine behind it is a flakyEngine, and every call may meet one of its faults. */
+/** Every engine is a flakyEngine, and every call may meet one of its faults. */
 class FlakyWire implements Wire {
   faults = true;
   readonly repeats = true;

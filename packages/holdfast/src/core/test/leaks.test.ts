@@ -51,7 +51,7 @@ for (const [way, options] of Object.entries(WAYS)) {
     assert.equal(clock.timers, timers);
   });
 
-  test(`a thousand waits out of patience leave nothing on a signal that lives on (${way})`, async () => {
+  test(`a thousand waits that time out leave nothing on a long-lived signal (${way})`, async () => {
     const { clock, store, locks, other } = stage();
     await other.acquire("a", { ttlMs: 3_600_000, renew: false });
     await clock.advance(0);
@@ -89,8 +89,8 @@ for (const [way, options] of Object.entries(WAYS)) {
   });
 }
 
-test("of the thousands of waits and leases above no object of the core is left", () => {
-  // V8 collects the garbage before it counts. What it keeps for a moment longer is a handful.
+test("the waits and leases above leave no object of the core in memory", () => {
+  // V8 collects garbage before it counts. It may keep a handful of objects a moment longer.
   for (const [name, kind] of Object.entries(KINDS)) {
     const left = queryObjects(kind as unknown as new () => object, { format: "count" });
     assert.ok(left < 50, `${left} of ${name}`);

@@ -4,7 +4,7 @@ import type { Random } from "../../test-support/seeded-random.fixture.js";
 import type { ManualClock } from "../../testing/index.js";
 import type { Wire } from "./schedule.fixture.js";
 
-/** The backend is honest; what lies between it and the client is not. */
+/** The backend works correctly; the network between it and the client does not. */
 export class Network implements Wire {
   faults = true;
   readonly repeats: boolean;
@@ -17,7 +17,7 @@ export class Network implements Wire {
     this.repeats = repeats;
   }
 
-  /** The backend acts by its own time, when a request arrives; the answer counts from the send. */
+  /** The backend acts when a request arrives; the validity in the answer counts from the send. */
   async send<T>(repeats: boolean, call: Call, ask: (call: Call) => Promise<T>): Promise<T> {
     const arrive = async () =>
       backdate(await ask({ ...call, startedAt: this.#clock.now() }), call.startedAt);
@@ -46,7 +46,7 @@ export class Network implements Wire {
       name: inner.name,
       traits: inner.traits,
       tryAcquire: (claim, call) => this.send(true, call, (c) => inner.tryAcquire(claim, c)),
-      // A renewal that was answered is not repeated: a shorter one would move the expiry back.
+      // An answered renewal is not repeated: a shorter one would move the expiry back.
       renew: (refs, call) => this.send(false, call, (c) => inner.renew(refs, c)),
       release: (refs, call) => this.send(true, call, (c) => inner.release(refs, c)),
       check: (sequence, call) => this.send(true, call, (c) => inner.check(sequence, c)),

@@ -9,18 +9,18 @@ import { ManualClock } from "../../testing/index.js";
 import { exponential } from "../acquiring/retry.js";
 import type { Lease } from "../holding/lease.js";
 
-// Few enough that all wait for each other.
+// So few resources that all clients wait for each other.
 const FEW = 2;
-// More than a process lets compete at once.
+// More waiters than a process lets compete at once.
 const CROWD = 70;
 const PERMITS = 3;
 const SEMAPHORE = { mode: "shared", limit: PERMITS } as const;
 const SHARED = { mode: "shared" } as const;
 
-/** What lies between a client and its backend, and does not always do its duty. */
+/** The unreliable path between a client and its backend. */
 export interface Wire {
   faults: boolean;
-  /** Whether requests that were answered may arrive once more. */
+  /** Whether answered requests may arrive once more. */
   readonly repeats: boolean;
   reach(inner: Engine): Engine;
 }
@@ -32,13 +32,13 @@ interface Pending {
   settled: boolean;
 }
 
-/** Three clients on one store, on a clock that pauses. Every seed is one schedule, the same each time. */
+/** Three clients on one store, with a clock that pauses. A seed always gives the same schedule. */
 export class Play {
   readonly clock = new ManualClock();
   readonly store = new MemoryStore();
   readonly pending: Pending[] = [];
   readonly leases: Lease[] = [];
-  /** What went wrong where no step could be told. */
+  /** Errors that no single step could report. */
   readonly wrongs: unknown[] = [];
   readonly #highest = new Map<string, bigint>();
   readonly random: Random;
@@ -147,7 +147,7 @@ export class Play {
     };
   }
 
-  /** Answers to shared claims may overtake each other; nothing else may. */
+  /** Only answers to shared claims may overtake each other. */
   #checkToken({ resource, mode, token }: Lease): void {
     const rivals = mode === "shared" ? `${resource} exclusive` : resource;
     const highest = this.#highest.get(rivals) ?? 0n;
@@ -157,7 +157,7 @@ export class Play {
     }
   }
 
-  /** The promise itself: whoever is held excludes everyone else. */
+  /** Checks exclusion: a held exclusive lease is the only one. */
   examine(): void {
     if (this.wrongs.length > 0) throw this.wrongs[0];
     for (const resource of this.resources) {
@@ -169,7 +169,7 @@ export class Play {
     }
   }
 
-  /** The network heals, everyone gives back; then nothing may be left anywhere. */
+  /** The network recovers and every client releases; then nothing may be left anywhere. */
   async end(): Promise<void> {
     this.wire.faults = false;
     await this.clock.advance(10_000);
@@ -185,8 +185,8 @@ export class Play {
     await this.clock.advance(60_000);
     await closing;
     assert.equal(this.clock.timers, 0, "timers are left");
-    // A request that arrives once more after its release makes a grant that nobody holds: without a
-    // doubt there was no tombstone. It blocks for its ttl, and that is all it may do.
+    // A request that arrives again after its release makes a grant that nobody uses: core saw the
+    // answer, so the release left no tombstone. The grant may block for its ttl, and no longer.
     const observer = this.open();
     for (let round = 0; round < (this.wire.repeats ? 20 : 1); round++) {
       for (const resource of this.resources) await observer.inspect(resource);
@@ -197,8 +197,8 @@ export class Play {
   }
 }
 
-/** Plays one seed to its end; what goes wrong names the seed. */
-export async function play(
+/** Runs one schedule to its end; an error names the seed. */
+export async function runSchedule(
   seed: number,
   steps: number,
   makeWire: MakeWire,

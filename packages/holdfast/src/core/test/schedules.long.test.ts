@@ -1,23 +1,23 @@
 import { randomInt } from "node:crypto";
 import { test } from "node:test";
 import { flakyWire } from "./flaky-wire.fixture.js";
-import { play } from "./schedule.fixture.js";
+import { runSchedule } from "./schedule.fixture.js";
 
 const OPERATIONS = 200_000;
 const STEPS = 500;
 const SCHEDULES = OPERATIONS / STEPS;
 
-// HOLDFAST_SEED=<number in a failure's message> plays that one schedule again.
+// HOLDFAST_SEED=<the number in a failure message> runs that one schedule again.
 const given = process.env.HOLDFAST_SEED;
 const first = given === undefined ? randomInt(2 ** 31) : Number(given);
 const count = given === undefined ? SCHEDULES : 1;
 
-test(`no two hold at once, tokens rise and nothing is left, over ${count * STEPS} operations on flaky engines`, async (t) => {
+test(`exclusion holds, tokens rise and nothing is left, over ${count * STEPS} operations on flaky engines`, async (t) => {
   t.diagnostic(`schedules from seed ${first}`);
   for (let seed = first; seed < first + count; seed++) {
     try {
-      // Every other one with so many resources that leases are renewed together.
-      await play(seed, STEPS, flakyWire, seed % 2 === 0 ? 2 : 12);
+      // Every second schedule has so many resources that leases are renewed together.
+      await runSchedule(seed, STEPS, flakyWire, seed % 2 === 0 ? 2 : 12);
     } catch (error) {
       throw new Error(`HOLDFAST_SEED=${seed} plays it again: ${(error as Error).message}`, {
         cause: error,

@@ -4,18 +4,18 @@ import { Locks } from "../../locks.js";
 import type { ConnectOptions } from "../../options.js";
 import { type FlakyEngine, flakyEngine, ManualClock } from "../../testing/index.js";
 
-/** Two connections to one store, ours through an engine that can be made to fail. */
+/** Two connections to one store. The first one uses an engine that can be made to fail. */
 export function stage(options: Omit<ConnectOptions, "clock"> = {}, clock = new ManualClock()) {
   const store = new MemoryStore();
   const engine = flakyEngine(memoryEngine({ store }));
   const locks = new Locks(engine, { ...options, clock });
   const other = new Locks(memoryEngine({ store }), { clock });
   const held = (name: string) => store.resources.get(name)?.holdings.size ?? 0;
-  const inLine = (name: string) => store.resources.get(name)?.queue.length ?? 0;
-  return { clock, store, engine, locks, other, held, inLine };
+  const queued = (name: string) => store.resources.get(name)?.queue.length ?? 0;
+  return { clock, store, engine, locks, other, held, queued };
 }
 
-/** The same engine, and every batch of renewals that it was asked for. */
+/** The same engine, and a record of every batch of renewals that it got. */
 export function noting(engine: FlakyEngine): {
   readonly noted: Engine;
   readonly batches: (readonly RenewRef[])[];
@@ -31,7 +31,7 @@ export function noting(engine: FlakyEngine): {
   return { noted, batches };
 }
 
-/** A promise, and the way to keep it. */
+/** A promise, and the function that resolves it. */
 export function gate(): { opened: Promise<void>; open: () => void } {
   let open = () => {};
   const opened = new Promise<void>((go) => {
@@ -40,7 +40,9 @@ export function gate(): { opened: Promise<void>; open: () => void } {
   return { opened, open };
 }
 
-/** The error as a value, so that nothing is unhandled while the test looks elsewhere. */
+/**
+ * Returns the error as a value, so that no rejection is unhandled while the test does other things.
+ */
 export function outcomeOf<T>(work: Promise<T>): Promise<T | Error> {
   return work.catch((error: Error) => error);
 }

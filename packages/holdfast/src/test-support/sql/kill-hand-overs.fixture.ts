@@ -42,7 +42,7 @@ async function killHandOvers(server: KilledServer, kills: number): Promise<numbe
         assert.ok(lease.token > highest, `token ${lease.token} came after ${highest}`);
         highest = lease.token;
         leases++;
-        // Gives the other worker time to enter the queue before the release.
+        // So that the other one is in the queue when it is given back.
         await sleep(randomInt(5, 30));
         await lease.release().catch(() => {});
       }

@@ -49,7 +49,9 @@ async function timeOf(
     await keep();
     const before = await s.harness.serverTimeUs!();
     for (let i = 0; i < OPERATIONS; i++) await operate();
-    least = Math.min(least, ((await s.harness.serverTimeUs!()) - before) / OPERATIONS);
+    const tookUs = ((await s.harness.serverTimeUs!()) - before) / OPERATIONS;
+    // A process of the server that ended in this round takes its time with it: the round shows nothing.
+    if (tookUs >= 0) least = Math.min(least, tookUs);
   }
   return least;
 }
@@ -61,7 +63,7 @@ async function compare(s: Stage, many: number, crowd: Crowd, operate: Operation)
   for (let attempt = 0; attempt < TRIES; attempt++) {
     const [less, more] = await fewAndMany(s, client, many, crowd, operate);
     const mostUs = less * MOST + SLACK_US;
-    if (more <= mostUs) return;
+    if (less < Infinity && more <= mostUs) return;
     figures.push(`${less.toFixed(0)} µs beside ${FEW}, ${more.toFixed(0)} µs beside ${many}`);
     if (more > mostUs * HOPELESS) break;
   }

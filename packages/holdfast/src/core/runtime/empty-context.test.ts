@@ -34,7 +34,7 @@ test("the async context of the first import is neither kept alive nor seen by ev
     const locks = await connect("memory:");
     const renewed = new Promise((go) => channels.renewed.subscribe(() => go(storage.getStore())));
     const lease = await locks.acquire("a", { ttlMs: 60 });
-    const keep = setTimeout(() => {}, 10_000);
+    const keep = setTimeout(() => {}, 50_000);
     console.log(String(await renewed));
     clearTimeout(keep);
     await locks.close();

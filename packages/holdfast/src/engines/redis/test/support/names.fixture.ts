@@ -9,7 +9,7 @@ const FILL = `
     redis.call('SET', '{' .. key .. '}:fence', fence, 'PX', 600000)
   end`;
 
-/** So many names that are held; sooner than by asking for them one by one. */
+/** Makes so many held names; faster than acquiring them one by one. */
 export async function fill(admin: Redis, count: number): Promise<void> {
   for (let i = 1; i <= count; i += 1_000) {
     await admin.eval(FILL, 0, i, Math.min(i + 999, count));

@@ -91,27 +91,27 @@ function refuseKeyPrefix(options: IoRedisClusterClient["options"]): void {
 }
 
 function adaptSingle(client: IoRedisClient): RedisConnection {
-  let confirming: (IoRedisClient & IoRedisSubscriber) | null = null;
+  let waitClient: (IoRedisClient & IoRedisSubscriber) | null = null;
   const follow = followers(client);
   // Whenever a connection is lost, ioredis sends unanswered commands again.
-  let [losses, confirmingLosses] = [0, 0];
+  let [losses, waitLosses] = [0, 0];
   const onLoss = () => void losses++;
   client.on("close", onLoss);
   return {
-    connectionId: (_, waits) => (waits ? confirmingLosses : losses),
+    connectionId: (_, waits) => (waits ? waitLosses : losses),
     runScript: (script, keys, args) => run(client, script, keys, args),
     runScriptAndWait: (script, keys, args, wait) => {
-      if (confirming === null || confirming.status === "end") {
+      if (waitClient === null || waitClient.status === "end") {
         // WAIT blocks its connection, so it gets one of its own.
         const own = client.duplicate(OWN);
         own.on("error", () => {});
-        own.on("close", () => void confirmingLosses++);
+        own.on("close", () => void waitLosses++);
         own.on("connect", () => own.stream?.unref());
         own.on("end", () => follow.delete(own));
         follow.add(own);
-        confirming = own;
+        waitClient = own;
       }
-      return sendThenWait(confirming, script, keys, args, wait);
+      return sendThenWait(waitClient, script, keys, args, wait);
     },
     scan: (cursor, glob, max) => scanNodes([scanner(client)], cursor, glob, max),
     info: async (section) => [textIn(await client.call("INFO", section))],
@@ -125,7 +125,7 @@ function adaptSingle(client: IoRedisClient): RedisConnection {
     close: () => {
       client.off("close", onLoss);
       follow.end();
-      confirming?.disconnect();
+      waitClient?.disconnect();
     },
   };
 }
@@ -170,10 +170,10 @@ function followers(client: IoRedisClient) {
 }
 
 function adaptCluster(client: IoRedisClusterClient): RedisConnection {
-  let confirming: (IoRedisClusterClient & IoRedisSubscriber) | null = null;
+  let waitClient: (IoRedisClusterClient & IoRedisSubscriber) | null = null;
   const losses = countLosses(client);
-  const calls = new StalledCalls(() => client.refreshSlotsCache?.());
-  const confirms = new StalledCalls(() => confirming?.refreshSlotsCache?.());
+  const stalledCalls = new StalledCalls(() => client.refreshSlotsCache?.());
+  const stalledWaits = new StalledCalls(() => waitClient?.refreshSlotsCache?.());
   return {
     connectionId: (key, waits) => {
       // The nodes of that client do not reconnect by themselves, so they never send twice.
@@ -181,20 +181,21 @@ function adaptCluster(client: IoRedisClusterClient): RedisConnection {
       const address = client.slots[slotOf(key)]?.[0] ?? "";
       return `${address} ${losses.of(address)}`;
     },
-    runScript: (script, keys, args) => calls.watch(keys[0]!, run(client, script, keys, args)),
+    runScript: (script, keys, args) =>
+      stalledCalls.watch(keys[0]!, run(client, script, keys, args)),
     runScriptAndWait: async (script, keys, args, wait) => {
-      if (confirming === null || confirming.status === "end") {
+      if (waitClient === null || waitClient.status === "end") {
         const more = { scaleReads: "master", clusterNodeRetryStrategy: null };
         const own = client.duplicate([], { ...OWN, ...more });
         own.on("error", () => {});
         unrefNodes(own);
-        confirming = own;
+        waitClient = own;
       }
-      const own = confirming;
+      const own = waitClient;
       const key = keys[0]!;
       try {
         const node = nodeAt(own, await primaryOf(own, slotOf(key)));
-        return await confirms.watch(
+        return await stalledWaits.watch(
           key,
           sendThenWait(node, script, keys, args, wait),
           wait.timeoutMs,
@@ -221,8 +222,8 @@ function adaptCluster(client: IoRedisClusterClient): RedisConnection {
     },
     close: () => {
       losses.end();
-      for (const stalled of [calls, confirms]) stalled.close();
-      confirming?.disconnect();
+      for (const stalled of [stalledCalls, stalledWaits]) stalled.close();
+      waitClient?.disconnect();
     },
   };
 }

@@ -3,7 +3,7 @@ import type { ScriptRef } from "../clients/connection.js";
 import { keysOf } from "./keys.js";
 import { scripts } from "./scripts.gen.js";
 
-/** The same program, by its name and in full. */
+/** The script, by its SHA1 and in full. */
 export interface Script {
   readonly bySha: ScriptRef;
   readonly inFull: ScriptRef;

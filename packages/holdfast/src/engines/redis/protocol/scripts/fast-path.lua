@@ -32,7 +32,7 @@ while i <= #KEYS do
       if ask('DEL', key) == 1 then answer = 1 end
     elseif holder == id and delay == '0' and state == '2' then
       -- The first waiter is the next holder, if it is alive and its process listens. A waiter of the
-      -- caller is told by the answer to this call, and is certainly alive: the caller is.
+      -- caller hears of it by the answer to this call, and is certainly alive: the caller is.
       local tag = '{' .. key .. '}'
       local first = ask('ZRANGE', tag .. ':queue', 0, 0)[1]
       local record = first and ask('HGET', tag .. ':waiters', first)
@@ -82,7 +82,7 @@ while i <= #KEYS do
       if token and ask('SET', key, record_of(id, '0', '0', ttl, '0', '0', token .. ':' .. tokens ..
         ':' .. label), 'PX', ttl).ok then answer = token end
     elseif (present == 1 or present == 2) and mark == '+' then
-      -- Nobody fits beside an exclusive grant, so nobody in the queue can be let in now.
+      -- Nobody fits beside an exclusive grant, so nobody in the queue can be promoted now.
       local value, queue, waiters = ask('GET', key), tag .. ':queue', tag .. ':waiters'
       local holder, delay, state, life, index, order, tail
       if type(value) == 'string' then

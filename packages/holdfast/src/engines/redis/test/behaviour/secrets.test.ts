@@ -75,7 +75,7 @@ describe("secrets", { concurrency: 4 }, () => {
       const path = scheme === "redis+sentinel" ? "/main" : "";
       const url = `${scheme}://app:${PASSWORD}@127.0.0.1:${redis.server.port}${path}`;
       const error = await connect(url).then(
-        () => assert.fail("it was let in"),
+        () => assert.fail("the wrong password was accepted"),
         (refusal: unknown) => refusal,
       );
       assertHidden("", error);

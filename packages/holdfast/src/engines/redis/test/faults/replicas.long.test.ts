@@ -57,7 +57,10 @@ describeWithServer(
             ...{ code: "ENGINE", effect: "unknown" },
             message: /^2 of the 3 replicas/,
           });
-          await until("it is given back", async () => !(await redis.admin.exists("holdfast:a")));
+          await until(
+            "its grant is released",
+            async () => !(await redis.admin.exists("holdfast:a")),
+          );
         }
         // Each claim left a tombstone, in case a copy of it is still on its way.
         assert.equal(await redis.admin.zcard("{holdfast:a}:gone"), 3);
@@ -74,7 +77,7 @@ describeWithServer(
         const tookMs = performance.now() - started;
         assert.ok(tookMs > TIMEOUT_MS * 0.9 && tookMs < TIMEOUT_MS + ROOM_MS, `${tookMs} ms`);
         for (const replica of replicas) replica.resume();
-        await until("it is given back", async () => !(await redis.admin.exists("holdfast:a")));
+        await until("its grant is released", async () => !(await redis.admin.exists("holdfast:a")));
         // The replicas may need longer to catch up.
         await locks.acquire("a", { retry: retry() });
       });

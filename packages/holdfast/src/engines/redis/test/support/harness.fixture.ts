@@ -151,8 +151,8 @@ export class RedisHarness implements Harness {
     this.#relays.set(engine, own);
     this.#closers.add(close);
     await engine.open();
-    if (this.#kind === "cluster") await meet(engine, MEETINGS);
-    if (this.#kind === "replicated") await meet(engine, MEETINGS.slice(0, 1));
+    if (this.#kind === "cluster") await warmUp(engine, WARM_UPS);
+    if (this.#kind === "replicated") await warmUp(engine, WARM_UPS.slice(0, 1));
     return engine;
   }
 
@@ -167,7 +167,7 @@ export function harness(): Harness {
 }
 
 /** Makes the client open its connections now: laws count the connections that are left behind. */
-async function meet(engine: Engine, resources: readonly string[]): Promise<void> {
+async function warmUp(engine: Engine, resources: readonly string[]): Promise<void> {
   await Promise.all(
     resources.map(async (resource) => {
       const one = claim(resource);
@@ -178,8 +178,8 @@ async function meet(engine: Engine, resources: readonly string[]): Promise<void>
 }
 
 // One name for each of three shards. Each shard has a third of the slots, in order.
-const MEETINGS = [0, 1, 2].map((shard) => {
+const WARM_UPS = [0, 1, 2].map((shard) => {
   const inShard = (name: string) =>
     Math.floor((slotOf(keyOf(REDIS_DEFAULTS.prefix, name)) * 3) / SLOTS) === shard;
-  return Array.from({ length: 100 }, (_, i) => `meeting-${i}`).find(inShard)!;
+  return Array.from({ length: 100 }, (_, i) => `warm-up-${i}`).find(inShard)!;
 });

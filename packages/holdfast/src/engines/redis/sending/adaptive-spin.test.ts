@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AdaptiveSpin } from "./adaptive-spin.js";
 
-function stage(processors = 2, isCrowded = () => false) {
+function setUp(processors = 2, isCrowded = () => false) {
   let now = 1_000;
   const pending: (() => void)[] = [];
   const soon = (go: () => void) => pending.push(go);
@@ -27,7 +27,7 @@ function stage(processors = 2, isCrowded = () => false) {
 }
 
 test("the first request, and one long after the last answer, do not spin", () => {
-  const { spin, pass, spins } = stage();
+  const { spin, pass, spins } = setUp();
   spin.onRequest();
   assert.ok(!spins());
   spin.onAnswer();
@@ -37,7 +37,7 @@ test("the first request, and one long after the last answer, do not spin", () =>
 });
 
 test("a request right after an answer spins until its own answer comes", () => {
-  const { spin, turn, spins } = stage();
+  const { spin, turn, spins } = setUp();
   spin.onAnswer();
   for (let i = 0; i < 100; i++) {
     spin.onRequest();
@@ -50,7 +50,7 @@ test("a request right after an answer spins until its own answer comes", () => {
 });
 
 test("a spin takes no longer than 0.15 ms", () => {
-  const { spin, turn, spins } = stage();
+  const { spin, turn, spins } = setUp();
   spin.onAnswer();
   spin.onRequest();
   const turns = turn(10);
@@ -60,7 +60,7 @@ test("a spin takes no longer than 0.15 ms", () => {
 
 /** Sends requests until so many have spun; gives how many did not spin. */
 function ask(
-  { spin, turn, pass, spins }: ReturnType<typeof stage>,
+  { spin, turn, pass, spins }: ReturnType<typeof setUp>,
   count: number,
   answeredAfterMs: number,
 ): number {
@@ -78,7 +78,7 @@ function ask(
 }
 
 test("a spin ends and counts as failed if another process gets the processor", () => {
-  const setup = stage();
+  const setup = setUp();
   const { spin, turn, pass, spins } = setup;
   spin.onAnswer();
   for (let i = 0; i < 13; i++) {
@@ -100,7 +100,7 @@ test("twelve late answers of 128 do not stop the spinning, and thirteen do", () 
     [12, 0],
     [13, 128],
   ] as const) {
-    const setup = stage();
+    const setup = setUp();
     setup.spin.onAnswer();
     for (let round = 0; round < 3; round++) {
       assert.equal(ask(setup, 128 - late, 0.05), 0);
@@ -111,7 +111,7 @@ test("twelve late answers of 128 do not stop the spinning, and thirteen do", () 
 });
 
 test("far from the server nearly no request spins", () => {
-  const { spin, turn, pass, spins } = stage();
+  const { spin, turn, pass, spins } = setUp();
   spin.onAnswer();
   let kept = 0;
   for (let i = 0; i < 100_000; i++) {
@@ -125,7 +125,7 @@ test("far from the server nearly no request spins", () => {
 });
 
 test("requests spin as before once answers come soon again", () => {
-  const setup = stage();
+  const setup = setUp();
   setup.spin.onAnswer();
   ask(setup, 200, 0.7);
   ask(setup, 128 * 8, 0.05);
@@ -135,7 +135,7 @@ test("requests spin as before once answers come soon again", () => {
 
 test("requests do not spin if many processes need the processors", () => {
   let isCrowded = true;
-  const setup = stage(2, () => isCrowded);
+  const setup = setUp(2, () => isCrowded);
   setup.spin.onAnswer();
   assert.equal(ask(setup, 128, 0.05), 0);
   assert.equal(ask(setup, 128, 0.05), 128);
@@ -146,7 +146,7 @@ test("requests do not spin if many processes need the processors", () => {
 });
 
 test("requests never spin on a single processor, which the server needs", () => {
-  const { spin, spins } = stage(1);
+  const { spin, spins } = setUp(1);
   spin.onAnswer();
   spin.onRequest();
   assert.ok(!spins());

@@ -5,7 +5,7 @@ import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises"
 import type { RedisConnection } from "../clients/connection.js";
 import { ScriptBatcher } from "./script-batcher.js";
 
-function stage() {
+function setUp() {
   const sent: { readonly keys: string[]; readonly answer: () => void }[] = [];
   const runScript: RedisConnection["runScript"] = (_, keys) =>
     new Promise((resolve) => {
@@ -27,7 +27,7 @@ async function ticks(): Promise<void> {
 }
 
 test("operations of one turn travel together", async () => {
-  const { sent, ask, keys } = stage();
+  const { sent, ask, keys } = setUp();
   const asked = Promise.all([ask("a"), ask("b")]);
   await turn();
   assert.deepEqual(keys(), [["a", "b"]]);
@@ -36,7 +36,7 @@ test("operations of one turn travel together", async () => {
 });
 
 test("with two calls in progress, new operations are sent at the next answer", async () => {
-  const { sent, ask, keys } = stage();
+  const { sent, ask, keys } = setUp();
   for (const key of ["a", "b"]) {
     void ask(key);
     await turn();
@@ -52,7 +52,7 @@ test("with two calls in progress, new operations are sent at the next answer", a
 });
 
 test("an operation at the time of the last answers does not overtake those that were held back", async () => {
-  const { sent, ask, keys } = stage();
+  const { sent, ask, keys } = setUp();
   void ask("a");
   await turn();
   const last = ask("b");
@@ -67,7 +67,7 @@ test("an operation at the time of the last answers does not overtake those that 
 });
 
 test("a server that does not answer delays new operations only shortly", async () => {
-  const { ask, keys } = stage();
+  const { ask, keys } = setUp();
   for (const key of ["a", "b"]) {
     void ask(key);
     await turn();
@@ -78,7 +78,7 @@ test("a server that does not answer delays new operations only shortly", async (
 });
 
 test("single operations are sent at once; more in the same turn follow together", async () => {
-  const { sent, ask, keys } = stage();
+  const { sent, ask, keys } = setUp();
   const first = ask("a");
   await turn();
   sent[0]!.answer();
@@ -93,7 +93,7 @@ test("single operations are sent at once; more in the same turn follow together"
 });
 
 test("300,000 operations of one turn are all sent", async () => {
-  const { sent, ask } = stage();
+  const { sent, ask } = setUp();
   const names = Array.from({ length: 300_000 }, (_, i) => `r${i}`);
   const answers = Promise.all(names.map((name) => ask(name)));
   await turn();
@@ -103,7 +103,7 @@ test("300,000 operations of one turn are all sent", async () => {
 });
 
 test("a closed batcher refuses new operations, and still answers those it has sent", async () => {
-  const { batcher, sent, ask } = stage();
+  const { batcher, sent, ask } = setUp();
   const before = ask("a");
   await turn();
   batcher.close();

@@ -29,7 +29,7 @@ describeWithServer(
     for (const client of CLIENT_NAMES) {
       for (const kind of Object.keys(KINDS)) {
         it(`its confirmation does not shorten a grant that a heartbeat got (${client}, ${kind})`, async (g) => {
-          const { waiter, waiting, grantOnce, settled } = await stage(g, client, KINDS[kind]!);
+          const { waiter, waiting, grantOnce, settled } = await setUp(g, client, KINDS[kind]!);
           const asked = now();
           let answers: Promise<readonly { kind: string }[]>;
           await grantOnce(() => {
@@ -43,7 +43,7 @@ describeWithServer(
       }
 
       it(`the waiter gets it once, for its whole ttl and no longer (${client})`, async (g) => {
-        const { told, grantOnce, settled } = await stage(g, client, {});
+        const { told, grantOnce, settled } = await setUp(g, client, {});
         await grantOnce(() => {});
         await until("it is told", () => told.length > 0, 20_000);
         await settled();
@@ -53,7 +53,7 @@ describeWithServer(
       });
 
       it(`its confirmation does not shorten a renewal (${client})`, async (g) => {
-        const { waiter, waiting, grantOnce, settled } = await stage(g, client, {});
+        const { waiter, waiting, grantOnce, settled } = await setUp(g, client, {});
         let renewing: Promise<readonly { kind: string }[]>;
         const asked = now();
         await grantOnce(() => {
@@ -68,7 +68,7 @@ describeWithServer(
       });
 
       it(`the waiter does not get it if it was released before (${client})`, async (g) => {
-        const { waiter, waiting, told, grantOnce, settled } = await stage(g, client, {});
+        const { waiter, waiting, told, grantOnce, settled } = await setUp(g, client, {});
         await grantOnce(() => {});
         const [answer] = await waiter.release([{ ...waiting, tombstoneMs: 0 }], now());
         assert.equal(answer!.kind, "released");
@@ -82,7 +82,7 @@ describeWithServer(
 );
 
 /** A holder, and behind it a waiter whose engine needs a replica. */
-async function stage(redis: RedisTestServer, client: ClientName, more: Partial<Claim>) {
+async function setUp(redis: RedisTestServer, client: ClientName, more: Partial<Claim>) {
   const [replica] = await redis.replicas(1);
   const holder = redis.engine();
   const waiter = redis.engine({ client, replicas: REPLICAS });
@@ -102,7 +102,7 @@ async function stage(redis: RedisTestServer, client: ClientName, more: Partial<C
     const busy = waiter.tryAcquire(claim("other"), now());
     await until("it waits for the replica", () => isBlocked(redis));
     first();
-    const heard = hearsOf(redis, waiter);
+    const heard = messagesArrive(redis, waiter);
     await holder.release([{ ...held, tombstoneMs: 0 }], now());
     await heard();
     replica!.resume();
@@ -114,7 +114,7 @@ async function stage(redis: RedisTestServer, client: ClientName, more: Partial<C
 }
 
 /** Messages arrive in order: when this one has arrived, every push before it has. */
-function hearsOf(redis: RedisTestServer, engine: Engine): () => Promise<void> {
+function messagesArrive(redis: RedisTestServer, engine: Engine): () => Promise<void> {
   const heard = new Promise<void>((resolve) => {
     engine.watch!.onChange(() => resolve());
   });

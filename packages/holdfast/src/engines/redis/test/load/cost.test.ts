@@ -77,7 +77,7 @@ describeWithServer("cost", (it) => {
   }
 
   it("renewals and releases of 2,000 readers at once do not block the server for long", async (redis) => {
-    const { engine, crowd } = await gather(redis, MANY, { mode: "shared" }, (one, engine) =>
+    const { engine, crowd } = await makeCrowd(redis, MANY, { mode: "shared" }, (one, engine) =>
       engine.tryAcquire(one, now()),
     );
     await redis.admin.config("RESETSTAT");
@@ -97,7 +97,7 @@ describeWithServer("cost", (it) => {
     const writer = claim("a");
     await other.tryAcquire(writer, now());
     const told = new Set<string>();
-    const { engine, crowd } = await gather(redis, MANY, { mode: "shared" }, (one, engine) =>
+    const { engine, crowd } = await makeCrowd(redis, MANY, { mode: "shared" }, (one, engine) =>
       engine.queue!.enqueue(one, now()),
     );
     engine.queue!.onGrant(({ grantId }) => void told.add(grantId));
@@ -112,7 +112,7 @@ describeWithServer("cost", (it) => {
 });
 
 /** Makes so many holders or waiters of one engine. */
-async function gather(
+async function makeCrowd(
   redis: RedisTestServer,
   count: number,
   terms: Partial<Claim>,
@@ -137,7 +137,7 @@ async function compare(
   const spent: number[] = [];
   for (const count of [FEW, MANY]) {
     await redis.admin.flushall();
-    const { engine, crowd } = await gather(redis, count, terms, (one, at) => enter(at, one));
+    const { engine, crowd } = await makeCrowd(redis, count, terms, (one, at) => enter(at, one));
     let least = Infinity;
     for (let round = 0; round < ROUNDS; round++) {
       await redis.admin.config("RESETSTAT");

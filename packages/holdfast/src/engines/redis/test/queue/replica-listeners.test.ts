@@ -19,7 +19,7 @@ describe("a waiter that listens at a replica", { concurrency: 1 }, () => {
       await using redis = await RedisTestServer.start(PROMPT);
       const [replica] = await redis.replicas(1);
       const aside = redis.engine({ client, pushPort: replica!.port });
-      await passOver(aside, redis.engine());
+      await checkPassedOver(aside, redis.engine());
     });
   }
 
@@ -33,7 +33,7 @@ describe("a waiter that listens at a replica", { concurrency: 1 }, () => {
       await until("the former primary follows", async () =>
         /^slave.*connected/.test(String(await cluster.node(former).call("ROLE"))),
       );
-      await passOver(aside, await cluster.engine({ client }), async () => {
+      await checkPassedOver(aside, await cluster.engine({ client }), async () => {
         const channels = (await cluster.node(former).call("PUBSUB", "SHARDCHANNELS")) as string[];
         assert.equal(channels.length, 1, "it listens somewhere else, so this test proves nothing");
       });
@@ -53,9 +53,9 @@ describe("connections of a client that does not reconnect", { concurrency: 2 }, 
       assert.equal((await ours.tryAcquire(claim("warm up"), now())).kind, "granted");
       const held = claim("a");
       assert.equal((await other.tryAcquire(held, now())).kind, "granted");
-      await until("both listen", async () => (await heard(redis)) === 2);
+      await until("both listen", async () => (await listeners(redis)) === 2);
       await redis.admin.call("CLIENT", "KILL", "TYPE", "pubsub");
-      for (const id of await confirming(redis)) await redis.admin.client("KILL", "ID", id);
+      for (const id of await waitingConnections(redis)) await redis.admin.client("KILL", "ID", id);
       const waiter = claim("a");
       let told = false;
       ours.queue!.onGrant(() => {
@@ -65,7 +65,7 @@ describe("connections of a client that does not reconnect", { concurrency: 2 }, 
       await until("it is queued", () => stands().catch(() => false));
       const hears = async () => {
         await ours.queue!.heartbeat([waiter], now());
-        return (await heard(redis)) === 2;
+        return (await listeners(redis)) === 2;
       };
       await until("it listens again", hears);
       await other.release([{ ...held, tombstoneMs: 0 }], now());
@@ -75,12 +75,12 @@ describe("connections of a client that does not reconnect", { concurrency: 2 }, 
 });
 
 /** How many processes listen for grants. */
-async function heard(redis: RedisTestServer): Promise<number> {
+async function listeners(redis: RedisTestServer): Promise<number> {
   return ((await redis.admin.pubsub("CHANNELS", "holdfast.push.*")) as string[]).length;
 }
 
 /** The connections whose last command was CLIENT INFO, as it is on those that wait for replicas. */
-async function confirming(redis: RedisTestServer): Promise<string[]> {
+async function waitingConnections(redis: RedisTestServer): Promise<string[]> {
   const list = String(await redis.admin.call("CLIENT", "LIST"));
   const ids = [...list.matchAll(/^id=(\d+) .* cmd=client\|info /gm)].map(([, id]) => id!);
   assert.equal(ids.length, 1);
@@ -88,7 +88,11 @@ async function confirming(redis: RedisTestServer): Promise<string[]> {
 }
 
 /** `aside` waits before `other`. When the holder releases, only `other` may be granted. */
-async function passOver(aside: Engine, other: Engine, check = async () => {}): Promise<void> {
+async function checkPassedOver(
+  aside: Engine,
+  other: Engine,
+  check = async () => {},
+): Promise<void> {
   const [held, first, second] = [claim("a"), claim("a"), claim("a")];
   const told: string[] = [];
   for (const engine of [aside, other]) {

@@ -29,7 +29,9 @@ export function checkMovingSlots(clients: readonly ClientName[], rounds: number)
       const [name] = namesIn(1, 1, "moving") as [string];
       const home = await cluster.servers.primaryOf(keyFor(name));
       const away = await cluster.servers.primaryOf(keyFor(namesIn(2, 1)[0]!));
-      const everybody = await Promise.all(three().map((client) => cluster.locks({ client })));
+      const everybody = await Promise.all(
+        threeClients().map((client) => cluster.locks({ client })),
+      );
       const counted = await countWhile(everybody, name, TTL_MS, async () => {
         for (let i = 0; i < rounds; i++) {
           await moveSlot(slotOf(keyFor(name)), home, away);
@@ -104,7 +106,9 @@ export function checkHandOver(): void {
 
     it("an orderly hand-over of primaries costs no turn and no write", async () => {
       const [name] = namesIn(2, 1, "handed") as [string];
-      const everybody = await Promise.all(three().map((client) => cluster.locks({ client })));
+      const everybody = await Promise.all(
+        threeClients().map((client) => cluster.locks({ client })),
+      );
       const counted = await countWhile(everybody, name, TTL_MS, async () => {
         for (let i = 0; i < 3; i++) {
           await sleep(500);
@@ -119,7 +123,7 @@ export function checkHandOver(): void {
   });
 }
 
-function three(): ClientName[] {
+function threeClients(): ClientName[] {
   return ["ioredis", "node-redis", "ioredis"];
 }
 

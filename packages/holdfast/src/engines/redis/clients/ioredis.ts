@@ -62,10 +62,10 @@ interface Socketed {
   readonly stream?: { unref(): unknown };
 }
 
-// Options of the connections that we open. The client must not give up by itself: the core has its own
-// deadline. Unanswered commands are sent again, because ioredis would otherwise leave them without an
-// answer. failoverDetector is off, because it may leave listeners behind; with Sentinels our connections
-// follow the user's client instead.
+// Options of the connections that we open. The client must not give up by itself: the core has its
+// own deadline. Unanswered commands are sent again, because ioredis would otherwise leave them
+// without an answer. failoverDetector is off, because it may leave listeners behind; with Sentinels
+// our connections follow the user's client instead.
 const OWN = {
   lazyConnect: false,
   maxRetriesPerRequest: null,
@@ -80,7 +80,9 @@ export function adaptIoRedis(client: IoRedisClient | IoRedisClusterClient): Redi
     : adaptSingle(client as IoRedisClient);
 }
 
-/** ioredis puts a keyPrefix before some names but not all: locks would be neither listed nor pushed. */
+/**
+ * ioredis puts a keyPrefix before some names but not all: locks would be neither listed nor pushed.
+ */
 function refuseKeyPrefix(options: IoRedisClusterClient["options"]): void {
   const prefix = options?.keyPrefix || options?.redisOptions?.keyPrefix;
   if (!prefix) return;
@@ -116,8 +118,9 @@ function adaptSingle(client: IoRedisClient): RedisConnection {
     scan: (cursor, glob, max) => scanNodes([scanner(client)], cursor, glob, max),
     info: async (section) => [textIn(await client.call("INFO", section))],
     subscribe: (channels, onMessage, onError) => {
-      // When ioredis resubscribes while the connection is being ended, it leaves an unhandled rejection,
-      // which ends the process. So we resubscribe ourselves, whenever the connection is ready.
+      // When ioredis resubscribes while the connection is being ended, it leaves an unhandled
+      // rejection, which ends the process. So we resubscribe ourselves, whenever the connection is
+      // ready.
       const subscriber = client.duplicate({ ...OWN, autoResubscribe: false });
       follow.add(subscriber);
       return subscribed(subscriber, channels, onMessage, onError, () => follow.delete(subscriber));
@@ -131,8 +134,9 @@ function adaptSingle(client: IoRedisClient): RedisConnection {
 }
 
 /**
- * Leaves the server and connects to the current primary. While ioredis asks the Sentinels, a disconnect
- * would end the client for good. So it may connect first, even to the old primary, and leaves it then.
+ * Leaves the server and connects to the current primary. While ioredis asks the Sentinels, a
+ * disconnect would end the client for good. So it may connect first, even to the old primary, and
+ * leaves it then.
  */
 export function reconnect(client: IoRedisSubscriber): void {
   if (client.status === "connect" || client.status === "ready") client.disconnect(true);
@@ -150,8 +154,8 @@ export function reconnect(client: IoRedisSubscriber): void {
 const leaving = new WeakSet<IoRedisSubscriber>();
 
 /**
- * With Sentinels, our own connections follow the user's client to a new primary. Otherwise they would stay
- * connected to the old one and never notice.
+ * With Sentinels, our own connections follow the user's client to a new primary. Otherwise they
+ * would stay connected to the old one and never notice.
  */
 function followers(client: IoRedisClient) {
   const all = new Set<IoRedisSubscriber>();
@@ -201,8 +205,8 @@ function adaptCluster(client: IoRedisClusterClient): RedisConnection {
           wait.timeoutMs,
         );
       } catch (error) {
-        // A command to a single node does not teach the client that another node serves the slot now.
-        // Any command to the Cluster does, and this one changes nothing.
+        // A command to a single node does not teach the client that another node serves the slot
+        // now. Any command to the Cluster does, and this one changes nothing.
         own.call("EXISTS", key).catch(() => {});
         throw error;
       }
@@ -256,8 +260,8 @@ const sendThenWait = (
 async function primaryOf(cluster: IoRedisClusterClient, slot: number): Promise<string> {
   const known = () => cluster.slots[slot]?.[0];
   let cause: unknown;
-  // Any command makes the client learn who serves the slots. This one changes nothing, and it may fail
-  // because the user has no right to the key.
+  // Any command makes the client learn who serves the slots. This one changes nothing, and it may
+  // fail because the user has no right to the key.
   if (known() === undefined) {
     await cluster.call("EXISTS", tagOf(slot)).catch((error: unknown) => {
       cause = error;
@@ -268,7 +272,10 @@ async function primaryOf(cluster: IoRedisClusterClient, slot: number): Promise<s
   return address;
 }
 
-/** Counts the lost connections to each node. After each loss ioredis sends unanswered commands again. */
+/**
+ * Counts the lost connections to each node. After each loss ioredis sends unanswered commands
+ * again.
+ */
 function countLosses(cluster: IoRedisClusterClient) {
   const losses = new Map<string, number>();
   const of = (address: string) => losses.get(address) ?? 0;

@@ -70,7 +70,9 @@ export interface NodeRedisClusterClient {
   };
   readonly masters: readonly { readonly address: string }[];
   readonly slots: readonly { readonly master: { readonly address: string } }[];
-  /** A private part of the client: there is no other way to make it ask again who serves the slots. */
+  /**
+   * A private part of the client: there is no other way to make it ask again who serves the slots.
+   */
   readonly _slots?: { rediscover?(startWith: unknown): Promise<unknown> };
   // biome-ignore lint/suspicious/noExplicitAny: a node is handed back as it came
   nodeClient(node: any): Promise<NodeRedisClient>;
@@ -79,9 +81,10 @@ export interface NodeRedisClusterClient {
   destroy(): void;
 }
 
-// By default node-redis makes an AbortSignal for every command. It takes most of the client's time and
-// covers only commands that were not sent yet; the core has its own deadline. typeMapping is empty, because
-// our answers must not be read with the types that the user's program has chosen for its own.
+// By default node-redis makes an AbortSignal for every command. It takes most of the client's time
+// and covers only commands that were not sent yet; the core has its own deadline. typeMapping is
+// empty, because our answers must not be read with the types that the user's program has chosen for
+// its own.
 const OWN = { timeout: undefined, typeMapping: {} };
 
 export function adaptNodeRedis(
@@ -128,8 +131,8 @@ function adaptSentinel(client: NodeRedisSentinelClient): RedisConnection {
       return wait.then(() => quick.sendCommand(false, args));
     },
   };
-  // The client sends a command again when it has lost the connection to the primary, and emits this event
-  // when it opens a new one.
+  // The client sends a command again when it has lost the connection to the primary, and emits this
+  // event when it opens a new one.
   let [changes, waitChanges] = [0, 0];
   const changed = () => void changes++;
   client.on("topology-change", changed);
@@ -196,7 +199,8 @@ function adaptCluster(client: NodeRedisClusterClient): RedisConnection {
         );
         return await stalledWaits.watch(key, asked, wait.timeoutMs);
       } catch (error) {
-        // Any command to the Cluster makes the client learn who serves the slot. This one changes nothing.
+        // Any command to the Cluster makes the client learn who serves the slot. This one changes
+        // nothing.
         const moved = /^(MOVED|ASK) /.test((error as Error).message);
         if (moved) await cluster.withCommandOptions(OWN).sendCommand(key, false, ["EXISTS", key]);
         throw error;
@@ -249,8 +253,8 @@ function adaptCluster(client: NodeRedisClusterClient): RedisConnection {
 }
 
 /**
- * Asks the other primary that answers first who serves the slots. By itself node-redis may ask a primary
- * that hangs, and it would wait for ever, as it has no deadline for this question.
+ * Asks the other primary that answers first who serves the slots. By itself node-redis may ask a
+ * primary that hangs, and it would wait for ever, as it has no deadline for this question.
  */
 function rediscover(client: NodeRedisClusterClient, key: string): void {
   const late = client.slots[slotOf(key)]?.master.address;

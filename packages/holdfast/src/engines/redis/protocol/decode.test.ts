@@ -25,7 +25,10 @@ function withValue(answer: readonly unknown[], place: number, value: unknown): u
   return answer.map((one, i) => (i === place ? value : one));
 }
 
-/** Wrong variants of the answer: too short, too long, and with something else for each number or list. */
+/**
+ * Wrong variants of the answer: too short, too long, and with something else for each number or
+ * list.
+ */
 function wrongVariants(answer: readonly unknown[]): unknown[] {
   const wrong = ["", "x", "1.5", 1.5, -5, null, true, Buffer.from("5"), ["5"], {}];
   return [

@@ -9,8 +9,8 @@ export interface Script {
   readonly inFull: ScriptRef;
 }
 
-// The order matters. The loop begins in fast-path.lua and ends in main.lua. What lies between is the second
-// part.
+// The order matters. The loop begins in fast-path.lua and ends in main.lua. What lies between is
+// the second part.
 const PARTS = [
   scripts.common,
   scripts.fastPath,

@@ -1,4 +1,5 @@
-// When operations are sent, and which are sent together. No server decides that, so these tests use none.
+// When operations are sent, and which are sent together. No server decides that, so these tests use
+// none.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";

@@ -1,5 +1,5 @@
-// The script can decide the frequent cases in two places: in the fast path, and in its second part, which can
-// decide everything. Both must decide alike, for all operations in any order.
+// The script can decide the frequent cases in two places: in the fast path, and in its second part,
+// which can decide everything. Both must decide alike, for all operations in any order.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { startRedis } from "@holdfast/servers";
@@ -9,7 +9,10 @@ import { scriptFor } from "../../protocol/script.js";
 
 const { inFull } = scriptFor(1_000_000, false);
 const TEXT = "text" in inFull ? inFull.text : "";
-/** Only the fast path calls Redis by `ask`. If that always fails, the second part decides everything. */
+/**
+ * Only the fast path calls Redis by `ask`. If that always fails, the second part decides
+ * everything.
+ */
 const SECOND_PART_ONLY = TEXT.replace(
   "ask = redis.pcall",
   "ask = function() return { err = '' } end",

@@ -1,5 +1,5 @@
-// Errors and events show no grantId and no password, at any depth. Clients put the command that failed, with
-// all its arguments, into their errors.
+// Errors and events show no grantId and no password, at any depth. Clients put the command that
+// failed, with all its arguments, into their errors.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { inspect } from "node:util";

@@ -144,8 +144,8 @@ describeWithServer("tokens", (it) => {
     const blocker = await other.acquire("c");
     const left = locks.acquire("c", { signal: aborted.signal });
     await redis.untilWaiters(other, "c", 1);
-    // A waiter that gives up before its enqueue is answered leaves a tombstone for two minutes. A call on
-    // the same connection is answered after the enqueue.
+    // A waiter that gives up before its enqueue is answered leaves a tombstone for two minutes. A
+    // call on the same connection is answered after the enqueue.
     await locks.inspect("c");
     aborted.abort();
     await assert.rejects(left);

@@ -89,7 +89,8 @@ describeWithServer("clients", (it) => {
       const { waiters, holders } = await other.inspect("a", now());
       assert.deepEqual([holders.length, waiters.length], [1, 1]);
       await brokenOff(() => engine.release([{ ...mine, tombstoneMs: 0 }], now()));
-      // Released once: the waiter holds it now, and a second release of the first does not end that.
+      // Released once: the waiter holds it now, and a second release of the first does not end
+      // that.
       const [held] = (await other.inspect("a", now())).holders;
       assert.ok(held !== undefined && held.token > 0n);
       const [again] = await other.release([{ ...mine, tombstoneMs: 0 }], now());

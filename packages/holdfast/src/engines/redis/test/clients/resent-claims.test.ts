@@ -1,5 +1,5 @@
-// ioredis sends unanswered commands again when it reconnects. The first copy may have been run while the repeat
-// is refused, or may arrive after everything else.
+// ioredis sends unanswered commands again when it reconnects. The first copy may have been run
+// while the repeat is refused, or may arrive after everything else.
 import assert from "node:assert/strict";
 import type { Redis } from "ioredis";
 import type { Claim, Engine } from "../../../../engine.js";
@@ -96,7 +96,8 @@ describeWithServer(
     it("is a failure of unknown effect", async (redis) => {
       await redis.replicas(1);
       const relay = await redis.relay();
-      // Pushes and claims that wait for replicas have their own connections, which go through the relay.
+      // Pushes and claims that wait for replicas have their own connections, which go through the
+      // relay.
       const options = { pushPort: relay.port, replicas: { wait: 1, timeoutMs: 5_000 } };
       const engine = redis.engine(options);
       await engine.tryAcquire(claim("warm up"), now());
@@ -120,7 +121,8 @@ describeWithServer(
       await cutOnce(relay, async () => {
         await until("the claim is run", () => redis.admin.exists(KEY), 20_000);
       });
-      // With that setting, ioredis alone never answers such a command, nor those that wait behind it.
+      // With that setting, ioredis alone never answers such a command, nor those that wait behind
+      // it.
       await asked.catch(() => {});
       assert.equal((await engine.tryAcquire(mine, now())).kind, "granted");
     });
@@ -226,7 +228,10 @@ describeWithServer("the first copy of a claim, where it arrives last", (it) => {
   });
 });
 
-/** A lease whose claim was sent twice; lost and not released, because its lock-delay must keep others out. */
+/**
+ * A lease whose claim was sent twice; lost and not released, because its lock-delay must keep
+ * others out.
+ */
 async function expireUnreleased(redis: RedisTestServer, waitMs: number) {
   const { engine, resend, deliver } = await holdBack(redis);
   const [locks, others] = [new Locks(engine), redis.locks()];
@@ -281,7 +286,9 @@ async function refuseRepeat(
   assert.deepEqual([error.code, error.effect], ["ENGINE", "unknown"]);
 }
 
-/** An engine whose requests are held back. resend makes its client send them again, past the relay. */
+/**
+ * An engine whose requests are held back. resend makes its client send them again, past the relay.
+ */
 async function holdBack(redis: RedisTestServer) {
   const relay = await redis.relay();
   let client: Redis;

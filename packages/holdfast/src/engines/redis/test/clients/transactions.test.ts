@@ -1,5 +1,5 @@
-// A transaction that the program holds open on the client that the engine uses. The server answers "QUEUED" to
-// every command on that connection, and runs them at EXEC or never.
+// A transaction that the program holds open on the client that the engine uses. The server answers
+// "QUEUED" to every command on that connection, and runs them at EXEC or never.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { EngineError } from "../../../../errors.js";

@@ -1,5 +1,5 @@
-// Somebody has put a list in place of one of our keys. An operation that is then refused without effect must
-// have none: the same claims hold, wait and have tombstones as before.
+// Somebody has put a list in place of one of our keys. An operation that is then refused without
+// effect must have none: the same claims hold, wait and have tombstones as before.
 import assert from "node:assert/strict";
 import type { Claim, Engine, Failed, Granted } from "../../../../engine.js";
 import { EngineError } from "../../../../errors.js";

@@ -1,5 +1,5 @@
-// With `replicas`, a pushed grant is confirmed before the waiter gets it. A stopped replica keeps the
-// connection that waits for it busy, so the next calls of the engine arrive in a known order.
+// With `replicas`, a pushed grant is confirmed before the waiter gets it. A stopped replica keeps
+// the connection that waits for it busy, so the next calls of the engine arrive in a known order.
 import assert from "node:assert/strict";
 import type { Claim, Engine, Granted, Queued } from "../../../../engine.js";
 import { now } from "../../../../test-support/call.fixture.js";
@@ -96,7 +96,9 @@ async function setUp(redis: RedisTestServer, client: ClientName, more: Partial<C
   const answer = (await waiter.queue!.enqueue(waiting, now())) as Queued;
   assert.equal(answer.kind, "queued");
 
-  /** The holder releases, and the push arrives. The call of `first` is sent before the confirmation. */
+  /**
+   * The holder releases, and the push arrives. The call of `first` is sent before the confirmation.
+   */
   const grantOnce = async (first: () => void) => {
     replica!.pause();
     const busy = waiter.tryAcquire(claim("other"), now());

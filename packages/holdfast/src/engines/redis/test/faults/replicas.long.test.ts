@@ -1,5 +1,5 @@
-// Grants and renewals that count only when replicas have them. A stopped replica stays connected and confirms
-// nothing.
+// Grants and renewals that count only when replicas have them. A stopped replica stays connected
+// and confirms nothing.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { describe, test } from "node:test";

@@ -1,5 +1,5 @@
-// What one operation costs the server among few and among many, by the time that the server counts for
-// scripts. The fastest of several rounds counts, because a busy machine only adds time.
+// What one operation costs the server among few and among many, by the time that the server counts
+// for scripts. The fastest of several rounds counts, because a busy machine only adds time.
 import assert from "node:assert/strict";
 import type { Claim, Engine } from "../../../../engine.js";
 import { now } from "../../../../test-support/call.fixture.js";
@@ -8,13 +8,15 @@ import { describeWithServer, type RedisTestServer } from "../support/test-server
 
 const [FEW, MANY] = [50, 2_000];
 const ROUNDS = 15;
-// The logarithm of 2,000 is twice that of 50, and only a part of the work grows with it. An operation that
-// reads everybody becomes forty times as slow.
+// The logarithm of 2,000 is twice that of 50, and only a part of the work grows with it. An
+// operation that reads everybody becomes forty times as slow.
 const MOST_GROWTH = 3;
 // A script that reads all 2,000 for each of 512 operations takes seconds.
 const LONGEST_SCRIPT_MS = 800;
 
-/** What one round measures. Each call of the engine is one script; the crowd already holds or waits. */
+/**
+ * What one round measures. Each call of the engine is one script; the crowd already holds or waits.
+ */
 type Act = (engine: Engine, crowd: readonly Claim[], more: Partial<Claim>) => Promise<unknown>;
 
 const HOLDING: Record<string, Act> = {

@@ -61,7 +61,9 @@ describeWithServer("a claim that does not wait", (it) => {
   });
 });
 
-/** A holder, and a waiter of another process. With deafOnly the relay cuts only the waiter's pushes. */
+/**
+ * A holder, and a waiter of another process. With deafOnly the relay cuts only the waiter's pushes.
+ */
 async function setUp(redis: RedisTestServer, terms: Partial<Claim>, deafOnly = false) {
   const relay = await redis.relay();
   const ours = redis.engine(deafOnly ? { pushPort: relay.port } : { port: relay.port });

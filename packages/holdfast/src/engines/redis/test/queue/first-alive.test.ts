@@ -54,7 +54,10 @@ describeWithServer("the first live waiter", (it) => {
   });
 });
 
-/** A holder, two waiters of a process whose pushes can be cut, and two of another process behind them. */
+/**
+ * A holder, two waiters of a process whose pushes can be cut, and two of another process behind
+ * them.
+ */
 async function setUp(redis: RedisTestServer) {
   const relay = await redis.relay();
   const [holder, ours, other] = [

@@ -1,5 +1,5 @@
-// With `replicas`, claims have a connection of their own. If only that connection hangs, a claim arrives after
-// its release, and perhaps after the tombstone of its release has expired.
+// With `replicas`, claims have a connection of their own. If only that connection hangs, a claim
+// arrives after its release, and perhaps after the tombstone of its release has expired.
 import assert from "node:assert/strict";
 import { until } from "../../../../test-support/until.fixture.js";
 import {

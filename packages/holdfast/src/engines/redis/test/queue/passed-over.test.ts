@@ -141,7 +141,9 @@ async function listeners(redis: RedisTestServer): Promise<number> {
   return ((await redis.admin.pubsub("CHANNELS", "holdfast.push.*")) as string[]).length;
 }
 
-/** Makes the waiter one that was first passed over long ago, with a last heartbeat this long ago. */
+/**
+ * Makes the waiter one that was first passed over long ago, with a last heartbeat this long ago.
+ */
 async function agePassedOver(redis: RedisTestServer, grantId: string, silentMs = 0): Promise<void> {
   const record = (await redis.admin.hget(WAITERS, grantId)) ?? "";
   const aged = record.replace(

@@ -1,5 +1,5 @@
-// A replica forwards what its primary publishes to its own listeners. The primary does not count them, so
-// the next waiter is promoted. It must be the only one that hears of a grant.
+// A replica forwards what its primary publishes to its own listeners. The primary does not count
+// them, so the next waiter is promoted. It must be the only one that hears of a grant.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";

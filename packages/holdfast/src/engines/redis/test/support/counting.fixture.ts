@@ -12,8 +12,8 @@ export interface Counted {
 }
 
 /**
- * All clients count in one register under one lock, while `disturb` runs. No write may be lost, tokens must
- * rise, and every client must have turns after the disturbance as well.
+ * All clients count in one register under one lock, while `disturb` runs. No write may be lost,
+ * tokens must rise, and every client must have turns after the disturbance as well.
  */
 export async function countWhile(
   everybody: readonly Locks[],

@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 
-// Exclusive grants as the engine writes them, with the fences beside them. A fence is a time in microseconds.
+// Exclusive grants as the engine writes them, with the fences beside them. A fence is a time in
+// microseconds.
 const FILL = `
   for i = ARGV[1], ARGV[2] do
     local id, key = string.format('%032x', i), 'holdfast:name-' .. i

@@ -3,7 +3,9 @@ import { readFileSync } from "node:fs";
 const PAGE = new URL("../../../../../../../docs/engines/redis.md", import.meta.url);
 const text = readFileSync(PAGE, "utf8");
 
-/** The rights that a user needs, read from the documentation itself: the words after "ACL SETUSER". */
+/**
+ * The rights that a user needs, read from the documentation itself: the words after "ACL SETUSER".
+ */
 export const RULES = words(/```\n(ACL SETUSER [\s\S]*?)```/)
   .slice(3)
   .filter((word) => word !== "on" && !word.startsWith(">"));

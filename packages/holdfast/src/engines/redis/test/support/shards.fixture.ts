@@ -9,7 +9,10 @@ import type { TestCluster } from "./test-cluster.fixture.js";
 
 const PRIMARIES = 3;
 
-/** Resource names that a new Cluster keeps in this shard. Each shard has a third of the slots, in order. */
+/**
+ * Resource names that a new Cluster keeps in this shard. Each shard has a third of the slots, in
+ * order.
+ */
 export function namesIn(shard: number, count: number, prefix = "r"): string[] {
   const found: string[] = [];
   for (let i = 0; found.length < count; i++) {

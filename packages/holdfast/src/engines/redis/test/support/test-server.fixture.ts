@@ -69,7 +69,9 @@ export class RedisTestServer extends TestServer {
     return new RedisTestServer(await startRedis(options));
   }
 
-  /** How often the server ran this command since its start or the last reset, also inside scripts. */
+  /**
+   * How often the server ran this command since its start or the last reset, also inside scripts.
+   */
   async calls(command: string): Promise<number> {
     const stats = await this.admin.info("commandstats");
     return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
@@ -161,7 +163,10 @@ export class RedisTestServer extends TestServer {
 
 export type TestBody = (redis: RedisTestServer) => Promise<void>;
 
-/** Tests that mostly wait, a few at a time. Each has its own Redis, so it does not disturb the others. */
+/**
+ * Tests that mostly wait, a few at a time. Each has its own Redis, so it does not disturb the
+ * others.
+ */
 export function describeWithServer(
   name: string,
   define: (it: (title: string, body: TestBody) => void) => void,

@@ -93,8 +93,8 @@ export function sentinelTopology(servers: SentinelServers): Topology {
     "node-redis": async (ways: Ways) => {
       const client = createSentinel({
         ...{ name, sentinelRootNodes: sentinels, nodeAddressMap: natOf(ports, ways) },
-        // A client that misses the Sentinels' message learns of a new primary late, unless it polls. But
-        // behind relays it must not poll: there it hangs.
+        // A client that misses the Sentinels' message learns of a new primary late, unless it
+        // polls. But behind relays it must not poll: there it hangs.
         scanInterval: ports.every((port) => ways(port) === port) ? 500 : 0,
         nodeClientOptions: { socket: { reconnectStrategy: () => 20 } },
       });
@@ -142,7 +142,8 @@ export function clusterTopology(servers: ClusterServers): Topology {
       return { client: client as unknown as RedisClient, close: () => client.destroy() };
     },
   };
-  // After a restart a Cluster client may not know the primaries yet, so each node has its own client.
+  // After a restart a Cluster client may not know the primaries yet, so each node has its own
+  // client.
   const nodes = ports.map((port) => new Redis({ port, retryStrategy: () => 20 }));
   for (const node of nodes) node.on("error", () => {});
   return {

@@ -141,8 +141,8 @@ while i <= #KEYS do
           (state == '0' or state == '2') and order - before >= 0 and index - used >= 0 then
           local record = record_of(holder, '0', state, ttl, index, order, tail)
           -- A server that is out of memory refuses SET as the first write of a script. After a
-          -- write that needs no memory, such as PEXPIRE, it allows more. This record is no larger
-          -- than the old one.
+          -- write that needs no memory, such as PEXPIRE, it allows more. This record is about
+          -- as large as the old one.
           renewed = ask('SET', one, record, 'PX', ttl).ok or
             ask('PEXPIRE', one, ttl) == 1 and ask('SET', one, record, 'KEEPTTL').ok
         end

@@ -43,13 +43,13 @@ describeWithServer(
       }
 
       it(`the waiter gets it once, for its whole ttl and no longer (${client})`, async (g) => {
-        const { told, grantOnce, settled } = await setUp(g, client, {});
+        const { pushed, grantOnce, settled } = await setUp(g, client, {});
         await grantOnce(() => {});
-        await until("it is told", () => told.length > 0, 20_000);
+        await until("it is granted", () => pushed.length > 0, 20_000);
         await settled();
-        assert.equal(told.length, 1);
-        assert.equal(told[0]!.ttlMs, LONG_MS);
-        await assertValidity(g, told[0]!, told[0]!.since);
+        assert.equal(pushed.length, 1);
+        assert.equal(pushed[0]!.ttlMs, LONG_MS);
+        await assertValidity(g, pushed[0]!, pushed[0]!.since);
       });
 
       it(`its confirmation does not shorten a renewal (${client})`, async (g) => {
@@ -68,12 +68,12 @@ describeWithServer(
       });
 
       it(`the waiter does not get it if it was released before (${client})`, async (g) => {
-        const { waiter, waiting, told, grantOnce, settled } = await setUp(g, client, {});
+        const { waiter, waiting, pushed, grantOnce, settled } = await setUp(g, client, {});
         await grantOnce(() => {});
         const [answer] = await waiter.release([{ ...waiting, tombstoneMs: 0 }], now());
         assert.equal(answer!.kind, "released");
         await settled();
-        assert.equal(told.length, 0);
+        assert.equal(pushed.length, 0);
         assert.deepEqual(await truth(g.admin, "a"), []);
       });
     }
@@ -90,8 +90,8 @@ async function setUp(redis: RedisTestServer, client: ClientName, more: Partial<C
     Claim,
     Claim,
   ];
-  const told: Granted[] = [];
-  waiter.queue!.onGrant((_, granted) => told.push(granted));
+  const pushed: Granted[] = [];
+  waiter.queue!.onGrant((_, granted) => pushed.push(granted));
   await holder.tryAcquire(held, now());
   const answer = (await waiter.queue!.enqueue(waiting, now())) as Queued;
   assert.equal(answer.kind, "queued");
@@ -112,7 +112,7 @@ async function setUp(redis: RedisTestServer, client: ClientName, more: Partial<C
   };
   /** Resolves after everything that the waiter's engine has sent until now. */
   const settled = async () => void (await waiter.tryAcquire(claim("last"), now()));
-  return { waiter, waiting, told, grantOnce, settled };
+  return { waiter, waiting, pushed, grantOnce, settled };
 }
 
 /** Messages arrive in order: when this one has arrived, every push before it has. */

@@ -98,17 +98,18 @@ describeWithServer("cost", (it) => {
     const other = redis.engine();
     const writer = claim("a");
     await other.tryAcquire(writer, now());
-    const told = new Set<string>();
+    const pushed = new Set<string>();
     const { engine, crowd } = await makeCrowd(redis, MANY, { mode: "shared" }, (one, engine) =>
       engine.queue!.enqueue(one, now()),
     );
-    engine.queue!.onGrant(({ grantId }) => void told.add(grantId));
+    engine.queue!.onGrant(({ grantId }) => void pushed.add(grantId));
     await redis.admin.slowlog("RESET");
     await other.release([{ ...writer, tombstoneMs: 0 }], now());
     const deadline = Date.now() + 40_000;
-    while (told.size < MANY && Date.now() < deadline) await new Promise((go) => setTimeout(go, 20));
-    assert.equal(told.size, MANY, "not all of them were granted");
-    assert.ok(crowd.every(({ grantId }) => told.has(grantId)));
+    while (pushed.size < MANY && Date.now() < deadline)
+      await new Promise((go) => setTimeout(go, 20));
+    assert.equal(pushed.size, MANY, "not all of them were granted");
+    assert.ok(crowd.every(({ grantId }) => pushed.has(grantId)));
     await assertShort(redis);
   });
 });

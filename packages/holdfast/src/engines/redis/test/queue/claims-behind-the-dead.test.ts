@@ -30,13 +30,13 @@ describeWithServer("a claim that does not wait", (it) => {
 
     it(`does not overtake a waiter whose process listens (${kind})`, async (redis) => {
       const { ours, other, held, waiter } = await setUp(redis, terms);
-      const told: string[] = [];
-      ours.queue!.onGrant(({ grantId }) => void told.push(grantId));
+      const pushed: string[] = [];
+      ours.queue!.onGrant(({ grantId }) => void pushed.push(grantId));
       // The waiter is late, as after a pause of its process. Nobody else waits, so it is promoted.
       await silence(redis.admin, "a", 3_000);
       await redis.admin.del("holdfast:a");
       assert.equal((await other.tryAcquire(claim("a", terms), now())).kind, "busy");
-      await until("the waiter is told", () => told.includes(waiter.grantId));
+      await until("the waiter is granted", () => pushed.includes(waiter.grantId));
       assert.equal((await other.renew([{ ...held, ttlMs: 1_000 }], now()))[0]?.kind, "gone");
     });
   }

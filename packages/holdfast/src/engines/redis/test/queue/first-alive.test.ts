@@ -31,12 +31,12 @@ describeWithServer("the first live waiter", (it) => {
 
   for (const how of ["releases", "dies"] as const) {
     it(`is granted before the waiters of a stopped process, when the holder ${how}`, async (redis) => {
-      const { holder, ours, other, held, before, next, told } = await setUp(redis);
+      const { holder, ours, other, held, before, next, pushed } = await setUp(redis);
       await ageHeartbeats(redis, before);
       if (how === "dies") await redis.admin.del("holdfast:a");
       else await holder.release([held], now());
       if (how === "dies") await other.queue!.heartbeat([next], now());
-      else await until("it is told", () => told.includes(next.grantId));
+      else await until("it is granted", () => pushed.includes(next.grantId));
       const [answer] = await other.queue!.heartbeat([next], now());
       assert.equal(answer?.kind, "granted");
       await other.release([{ ...next, tombstoneMs: 0 }], now());
@@ -46,11 +46,11 @@ describeWithServer("the first live waiter", (it) => {
   }
 
   it("is the head, if no waiter has sent a heartbeat for a while", async (redis) => {
-    const { holder, held, before, next, last, told } = await setUp(redis);
+    const { holder, held, before, next, last, pushed } = await setUp(redis);
     await ageHeartbeats(redis, [...before, next, last]);
     await holder.release([held], now());
-    await until("it is told", () => told.length > 0);
-    assert.deepEqual(told, [before[0].grantId]);
+    await until("it is granted", () => pushed.length > 0);
+    assert.deepEqual(pushed, [before[0].grantId]);
   });
 });
 
@@ -71,9 +71,9 @@ async function setUp(redis: RedisTestServer) {
   await holder.tryAcquire(held, now());
   for (const waiter of before) await ours.queue!.enqueue(waiter, now());
   for (const waiter of [next, last]) await other.queue!.enqueue(waiter, now());
-  const told: string[] = [];
+  const pushed: string[] = [];
   for (const engine of [ours, other]) {
-    engine.queue!.onGrant(({ grantId }) => void told.push(grantId));
+    engine.queue!.onGrant(({ grantId }) => void pushed.push(grantId));
   }
   const nextHeartbeatMs = async (waiter: Claim) => {
     const renew = (ttlMs: number) => holder.renew([{ ...held, ttlMs }], now());
@@ -84,7 +84,7 @@ async function setUp(redis: RedisTestServer) {
     assert.ok(answer?.kind === "queued", `it is ${answer?.kind}`);
     return answer.nextHeartbeatMs;
   };
-  return { holder, ours, other, held, before, next, last, relay, told, nextHeartbeatMs };
+  return { holder, ours, other, held, before, next, last, relay, pushed, nextHeartbeatMs };
 }
 
 /** Makes the waiters late: they have missed two heartbeats. */

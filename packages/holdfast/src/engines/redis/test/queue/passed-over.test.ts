@@ -90,10 +90,10 @@ describeWithServer("a waiter that was passed over", (it) => {
   it("gets no grant, if it died before", async (redis) => {
     const { other, held, deaf, next } = await setUp(redis);
     await agePassedOver(redis, deaf.grantId, PASSED_MS);
-    const told: string[] = [];
-    other.queue!.onGrant(({ grantId }) => void told.push(grantId));
+    const pushed: string[] = [];
+    other.queue!.onGrant(({ grantId }) => void pushed.push(grantId));
     await other.release([{ ...held, tombstoneMs: 0 }], now());
-    await until("the next one is told", () => told.includes(next.grantId));
+    await until("the next one is granted", () => pushed.includes(next.grantId));
   });
 
   it("gets no grant, if it listened again and then died", async (redis) => {
@@ -104,10 +104,10 @@ describeWithServer("a waiter that was passed over", (it) => {
     assert.equal((await ours.queue!.heartbeat([deaf], now()))[0]?.kind, "queued");
     relay.cut();
     await until("only one of them hears", async () => (await listeners(redis)) === 1);
-    const told: string[] = [];
-    other.queue!.onGrant(({ grantId }) => void told.push(grantId));
+    const pushed: string[] = [];
+    other.queue!.onGrant(({ grantId }) => void pushed.push(grantId));
     await other.release([{ ...held, tombstoneMs: 0 }], now());
-    await until("the next one is told", () => told.includes(next.grantId));
+    await until("the next one is granted", () => pushed.includes(next.grantId));
   });
 
   it("finds its grant also with a ttl shorter than a heartbeat", async (redis) => {

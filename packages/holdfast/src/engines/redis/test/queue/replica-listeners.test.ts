@@ -57,9 +57,9 @@ describe("connections of a client that does not reconnect", { concurrency: 2 }, 
       await redis.admin.call("CLIENT", "KILL", "TYPE", "pubsub");
       for (const id of await waitingConnections(redis)) await redis.admin.client("KILL", "ID", id);
       const waiter = claim("a");
-      let told = false;
+      let pushed = false;
       ours.queue!.onGrant(() => {
-        told = true;
+        pushed = true;
       });
       const stands = async () => (await ours.queue!.enqueue(waiter, now())).kind === "queued";
       await until("it is queued", () => stands().catch(() => false));
@@ -69,7 +69,7 @@ describe("connections of a client that does not reconnect", { concurrency: 2 }, 
       };
       await until("it listens again", hears);
       await other.release([{ ...held, tombstoneMs: 0 }], now());
-      await until("it is told", () => told);
+      await until("it is granted", () => pushed);
     });
   }
 });
@@ -94,18 +94,18 @@ async function checkPassedOver(
   check = async () => {},
 ): Promise<void> {
   const [held, first, second] = [claim("a"), claim("a"), claim("a")];
-  const told: string[] = [];
+  const pushed: string[] = [];
   for (const engine of [aside, other]) {
-    engine.queue!.onGrant(({ grantId }) => void told.push(grantId));
+    engine.queue!.onGrant(({ grantId }) => void pushed.push(grantId));
   }
   assert.equal((await other.tryAcquire(held, now())).kind, "granted");
   assert.equal((await aside.queue!.enqueue(first, now())).kind, "queued");
   await check();
   assert.equal((await other.queue!.enqueue(second, now())).kind, "queued");
   await other.release([{ ...held, tombstoneMs: 0 }], now());
-  await until("the next one is told", () => told.includes(second.grantId));
+  await until("the next one is granted", () => pushed.includes(second.grantId));
   await sleep(HEARD_MS);
-  assert.deepEqual(told, [second.grantId]);
+  assert.deepEqual(pushed, [second.grantId]);
   // The first one kept its place, and its heartbeat gets it the grant.
   await other.release([{ ...second, tombstoneMs: 0 }], now());
   const [answer] = await aside.queue!.heartbeat([first], now());

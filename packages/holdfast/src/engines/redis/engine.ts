@@ -64,7 +64,10 @@ export class RedisEngine implements Engine {
   readonly #connection: RedisConnection;
   readonly #terms: RedisTerms;
   readonly #batcher: ScriptBatcher;
-  /** Sends what counts only after WAIT confirmed it. The same object as #batcher when `replicas` is not set. */
+  /**
+   * Sends what counts only after WAIT confirmed it. The same object as #batcher when `replicas` is
+   * not set.
+   */
   readonly #replicated: ScriptBatcher;
   readonly #notifications: Notifications;
   readonly #closeOwned: () => void;
@@ -73,7 +76,10 @@ export class RedisEngine implements Engine {
   readonly queue: RedisQueue;
   #used = false;
 
-  /** closeOwned closes what was opened for this engine alone. A client that a user handed in stays open. */
+  /**
+   * closeOwned closes what was opened for this engine alone. A client that a user handed in stays
+   * open.
+   */
   constructor(connection: RedisConnection, terms: RedisTerms, closeOwned: () => void = () => {}) {
     this.#connection = connection;
     this.#terms = terms;
@@ -179,8 +185,9 @@ export class RedisEngine implements Engine {
   };
 
   /**
-   * Ends our waiters, so that those behind them need not wait until the server takes them for dead. They
-   * are released, not withdrawn: a waiter that was just granted the resource would otherwise keep it.
+   * Ends our waiters, so that those behind them need not wait until the server takes them for dead.
+   * They are released, not withdrawn: a waiter that was just granted the resource would otherwise
+   * keep it.
    */
   async #leaveQueues(): Promise<void> {
     const left = Promise.all(this.queue.waiters.map((ref) => this.#endClaim(ref)));
@@ -190,7 +197,10 @@ export class RedisEngine implements Engine {
     left.catch(() => {});
   }
 
-  /** Leaves a tombstone for a claim that is over and that nobody releases: late copies of it are refused. */
+  /**
+   * Leaves a tombstone for a claim that is over and that nobody releases: late copies of it are
+   * refused.
+   */
   async #leaveTombstone(ref: GrantRef): Promise<void> {
     try {
       await this.#endClaim(ref);
@@ -210,8 +220,9 @@ export class RedisEngine implements Engine {
   };
 
   /**
-   * The answer to a release may carry the grant of another claim. Where the next holder is one of our own
-   * waiters, the server tells us by this answer instead of a push, so reading it wakes that waiter.
+   * The answer to a release may carry the grant of another claim. Where the next holder is one of
+   * our own waiters, the server tells us by this answer instead of a push, so reading it wakes that
+   * waiter.
    */
   readonly #readRelease = (answer: unknown): Released | Gone =>
     decodeRelease(answer, (carriedGrant) => this.queue.onPushedGrant(carriedGrant));
@@ -232,7 +243,9 @@ export class RedisEngine implements Engine {
     else this.queue.onPushedGrant(pushed);
   }
 
-  /** One call promotes a limited number of waiters, so that the server can answer others in between. */
+  /**
+   * One call promotes a limited number of waiters, so that the server can answer others in between.
+   */
   async #continuePromotion(key: string): Promise<void> {
     try {
       await this.#batcher.run(key, ["promote"], { read: isYes });

@@ -9,18 +9,22 @@ export const ADDRESS_PARAMS = ["tls"];
 export interface RedisEngineOptions {
   /** A client of node-redis or ioredis. The engine uses it and never closes it. */
   readonly client: RedisClient;
-  /** Put before every key. With "" the key of a resource is its plain name, as other programs use it. */
+  /**
+   * Put before every key. With "" the key of a resource is its plain name, as other programs use
+   * it.
+   */
   readonly prefix?: string;
   /** How long the last token of an unused resource is kept. */
   readonly idleMs?: number;
   /**
-   * Grants and renewals count only once WAIT has confirmed that this many replicas have them. A failover
-   * then forgets a grant less often, but still can.
+   * Grants and renewals count only once WAIT has confirmed that this many replicas have them. A
+   * failover then forgets a grant less often, but still can.
    */
   readonly replicas?: { readonly wait: number; readonly timeoutMs?: number };
   /**
-   * Whether the event loop spins for up to 0.15 ms while a caller that does one thing at a time waits for
-   * an answer. A loop over locks then runs up to twice as fast, for up to a fifth more CPU time each turn.
+   * Whether the event loop spins for up to 0.15 ms while a caller that does one thing at a time
+   * waits for an answer. A loop over locks then runs up to twice as fast, for up to a fifth more
+   * CPU time each turn.
    */
   readonly spin?: boolean;
 }

@@ -35,11 +35,16 @@ export interface QueueTerms {
   readonly resentClaims: ResentClaims;
   /** Called before every enqueue. */
   onUse(): void;
-  /** Leaves a tombstone for a claim that is over and that nobody releases: late copies of it are refused. */
+  /**
+   * Leaves a tombstone for a claim that is over and that nobody releases: late copies of it are
+   * refused.
+   */
   leaveTombstone(ref: GrantRef): void;
 }
 
-/** Our waiters in the server's queues: how they join and leave, and how they hear of their grants. */
+/**
+ * Our waiters in the server's queues: how they join and leave, and how they hear of their grants.
+ */
 export class RedisQueue implements QueueFacet {
   readonly #terms: QueueTerms;
   readonly #sentHeartbeats = new SentHeartbeats();
@@ -108,8 +113,8 @@ export class RedisQueue implements QueueFacet {
   }
 
   /**
-   * A pushed grant was made after the heartbeat that the message names. So its validity counts from when
-   * that heartbeat was sent, however late the message arrives.
+   * A pushed grant was made after the heartbeat that the message names. So its validity counts from
+   * when that heartbeat was sent, however late the message arrives.
    */
   onPushedGrant({ grantId, beat, token, tokens, ttlMs }: PushedGrant): void {
     const waiter = this.#sentHeartbeats.at(grantId, beat);
@@ -149,9 +154,10 @@ export class RedisQueue implements QueueFacet {
   }
 
   /**
-   * Another connection wrote the pushed grant, and WAIT covers only what its own connection wrote. So we
-   * write by a heartbeat, which gives the grant its whole ttl. A renewal for the claim window could shorten
-   * what an earlier heartbeat or renewal gave. Heartbeat number 0 never dates a grant.
+   * Another connection wrote the pushed grant, and WAIT covers only what its own connection wrote.
+   * So we write by a heartbeat, which gives the grant its whole ttl. A renewal for the claim window
+   * could shorten what an earlier heartbeat or renewal gave. Heartbeat number 0 never dates a
+   * grant.
    */
   async #confirm({ resource, grantId }: GrantRef, since: number): Promise<void> {
     const { batcher, prefix } = this.#terms;

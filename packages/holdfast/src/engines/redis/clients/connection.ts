@@ -19,7 +19,10 @@ type OnError = (error: Error) => void;
 
 /** A subscription on a connection of its own, which reconnects by itself. */
 export interface Subscription {
-  /** Resolves once all channels are subscribed. Before that, and after a failure, only close() is useful. */
+  /**
+   * Resolves once all channels are subscribed. Before that, and after a failure, only close() is
+   * useful.
+   */
   readonly ready: Promise<void>;
   /** Whether it will never reconnect: some clients are configured to give up. */
   isOver(): boolean;
@@ -28,7 +31,10 @@ export interface Subscription {
 
 /** A connection of its own to one node of a Cluster, which receives that node's messages. */
 export interface NodeListener {
-  /** Subscribes to a sharded channel, or to a plain one, which all nodes forward. May be called again. */
+  /**
+   * Subscribes to a sharded channel, or to a plain one, which all nodes forward. May be called
+   * again.
+   */
   subscribe(channel: string, kind: "shard" | "everywhere"): Promise<void>;
   close(): void;
 }
@@ -46,16 +52,16 @@ export interface RedisConnection {
   /** A Cluster carries out a command only if all its keys are in one slot. */
   readonly shards?: Shards;
   /**
-   * Changes whenever the connection that serves this key is lost; `waits` asks about the connection of
-   * runScriptAndWait. If the id differs when the answer comes, the client may have sent the command twice
-   * by itself. Clients that never send twice have no ids.
+   * Changes whenever the connection that serves this key is lost; `waits` asks about the connection
+   * of runScriptAndWait. If the id differs when the answer comes, the client may have sent the
+   * command twice by itself. Clients that never send twice have no ids.
    */
   connectionId?(key: string, waits: boolean): unknown;
   /** EVALSHA, or EVAL where the text is given. */
   runScript(script: ScriptRef, keys: string[], args: string[]): Promise<unknown>;
   /**
-   * Runs the script and then WAIT, which counts the replicas that have its writes. Both must run on the
-   * same connection; where that is not certain, the count is 0.
+   * Runs the script and then WAIT, which counts the replicas that have its writes. Both must run on
+   * the same connection; where that is not certain, the count is 0.
    */
   runScriptAndWait(
     script: ScriptRef,
@@ -63,7 +69,9 @@ export interface RedisConnection {
     args: string[],
     wait: ReplicaWait,
   ): Promise<ReplicatedAnswer>;
-  /** A page of the keys that match. The first cursor is null, and so is the one after the last page. */
+  /**
+   * A page of the keys that match. The first cursor is null, and so is the one after the last page.
+   */
   scan(cursor: string | null, glob: string, max: number): Promise<[string | null, string[]]>;
   /** A section of INFO from every primary. */
   info(section: string): Promise<readonly string[]>;

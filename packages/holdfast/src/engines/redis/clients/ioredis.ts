@@ -62,10 +62,10 @@ interface Socketed {
   readonly stream?: { unref(): unknown };
 }
 
-// Options of the connections that we open. The client must not give up by itself: the core has its own
-// deadline. Unanswered commands are sent again, because ioredis would otherwise leave them without an
-// answer. failoverDetector is off, because it may leave listeners behind; with Sentinels our connections
-// follow the user's client instead.
+// Options of the connections that we open. The client must not give up by itself: the core has its
+// own deadline. Unanswered commands are sent again, because ioredis would otherwise leave them
+// without an answer. failoverDetector is off, because it may leave listeners behind; with Sentinels
+// our connections follow the user's client instead.
 const OWN = {
   lazyConnect: false,
   maxRetriesPerRequest: null,
@@ -80,7 +80,9 @@ export function adaptIoRedis(client: IoRedisClient | IoRedisClusterClient): Redi
     : adaptSingle(client as IoRedisClient);
 }
 
-/** ioredis puts a keyPrefix before some names but not all: locks would be neither listed nor pushed. */
+/**
+ * ioredis puts a keyPrefix before some names but not all: locks would be neither listed nor pushed.
+ */
 function refuseKeyPrefix(options: IoRedisClusterClient["options"]): void {
   const prefix = options?.keyPrefix || options?.redisOptions?.keyPrefix;
   if (!prefix) return;
@@ -91,33 +93,34 @@ function refuseKeyPrefix(options: IoRedisClusterClient["options"]): void {
 }
 
 function adaptSingle(client: IoRedisClient): RedisConnection {
-  let confirming: (IoRedisClient & IoRedisSubscriber) | null = null;
+  let waitClient: (IoRedisClient & IoRedisSubscriber) | null = null;
   const follow = followers(client);
   // Whenever a connection is lost, ioredis sends unanswered commands again.
-  let [losses, confirmingLosses] = [0, 0];
+  let [losses, waitLosses] = [0, 0];
   const onLoss = () => void losses++;
   client.on("close", onLoss);
   return {
-    connectionId: (_, waits) => (waits ? confirmingLosses : losses),
+    connectionId: (_, waits) => (waits ? waitLosses : losses),
     runScript: (script, keys, args) => run(client, script, keys, args),
     runScriptAndWait: (script, keys, args, wait) => {
-      if (confirming === null || confirming.status === "end") {
+      if (waitClient === null || waitClient.status === "end") {
         // WAIT blocks its connection, so it gets one of its own.
         const own = client.duplicate(OWN);
         own.on("error", () => {});
-        own.on("close", () => void confirmingLosses++);
+        own.on("close", () => void waitLosses++);
         own.on("connect", () => own.stream?.unref());
         own.on("end", () => follow.delete(own));
         follow.add(own);
-        confirming = own;
+        waitClient = own;
       }
-      return sendThenWait(confirming, script, keys, args, wait);
+      return sendThenWait(waitClient, script, keys, args, wait);
     },
     scan: (cursor, glob, max) => scanNodes([scanner(client)], cursor, glob, max),
     info: async (section) => [textIn(await client.call("INFO", section))],
     subscribe: (channels, onMessage, onError) => {
-      // When ioredis resubscribes while the connection is being ended, it leaves an unhandled rejection,
-      // which ends the process. So we resubscribe ourselves, whenever the connection is ready.
+      // When ioredis resubscribes while the connection is being ended, it leaves an unhandled
+      // rejection, which ends the process. So we resubscribe ourselves, whenever the connection is
+      // ready.
       const subscriber = client.duplicate({ ...OWN, autoResubscribe: false });
       follow.add(subscriber);
       return subscribed(subscriber, channels, onMessage, onError, () => follow.delete(subscriber));
@@ -125,14 +128,15 @@ function adaptSingle(client: IoRedisClient): RedisConnection {
     close: () => {
       client.off("close", onLoss);
       follow.end();
-      confirming?.disconnect();
+      waitClient?.disconnect();
     },
   };
 }
 
 /**
- * Leaves the server and connects to the current primary. While ioredis asks the Sentinels, a disconnect
- * would end the client for good. So it may connect first, even to the old primary, and leaves it then.
+ * Leaves the server and connects to the current primary. While ioredis asks the Sentinels, a
+ * disconnect would end the client for good. So it may connect first, even to the old primary, and
+ * leaves it then.
  */
 export function reconnect(client: IoRedisSubscriber): void {
   if (client.status === "connect" || client.status === "ready") client.disconnect(true);
@@ -150,8 +154,8 @@ export function reconnect(client: IoRedisSubscriber): void {
 const leaving = new WeakSet<IoRedisSubscriber>();
 
 /**
- * With Sentinels, our own connections follow the user's client to a new primary. Otherwise they would stay
- * connected to the old one and never notice.
+ * With Sentinels, our own connections follow the user's client to a new primary. Otherwise they
+ * would stay connected to the old one and never notice.
  */
 function followers(client: IoRedisClient) {
   const all = new Set<IoRedisSubscriber>();
@@ -170,10 +174,10 @@ function followers(client: IoRedisClient) {
 }
 
 function adaptCluster(client: IoRedisClusterClient): RedisConnection {
-  let confirming: (IoRedisClusterClient & IoRedisSubscriber) | null = null;
+  let waitClient: (IoRedisClusterClient & IoRedisSubscriber) | null = null;
   const losses = countLosses(client);
-  const calls = new StalledCalls(() => client.refreshSlotsCache?.());
-  const confirms = new StalledCalls(() => confirming?.refreshSlotsCache?.());
+  const stalledCalls = new StalledCalls(() => client.refreshSlotsCache?.());
+  const stalledWaits = new StalledCalls(() => waitClient?.refreshSlotsCache?.());
   return {
     connectionId: (key, waits) => {
       // The nodes of that client do not reconnect by themselves, so they never send twice.
@@ -181,27 +185,28 @@ function adaptCluster(client: IoRedisClusterClient): RedisConnection {
       const address = client.slots[slotOf(key)]?.[0] ?? "";
       return `${address} ${losses.of(address)}`;
     },
-    runScript: (script, keys, args) => calls.watch(keys[0]!, run(client, script, keys, args)),
+    runScript: (script, keys, args) =>
+      stalledCalls.watch(keys[0]!, run(client, script, keys, args)),
     runScriptAndWait: async (script, keys, args, wait) => {
-      if (confirming === null || confirming.status === "end") {
+      if (waitClient === null || waitClient.status === "end") {
         const more = { scaleReads: "master", clusterNodeRetryStrategy: null };
         const own = client.duplicate([], { ...OWN, ...more });
         own.on("error", () => {});
         unrefNodes(own);
-        confirming = own;
+        waitClient = own;
       }
-      const own = confirming;
+      const own = waitClient;
       const key = keys[0]!;
       try {
         const node = nodeAt(own, await primaryOf(own, slotOf(key)));
-        return await confirms.watch(
+        return await stalledWaits.watch(
           key,
           sendThenWait(node, script, keys, args, wait),
           wait.timeoutMs,
         );
       } catch (error) {
-        // A command to a single node does not teach the client that another node serves the slot now.
-        // Any command to the Cluster does, and this one changes nothing.
+        // A command to a single node does not teach the client that another node serves the slot
+        // now. Any command to the Cluster does, and this one changes nothing.
         own.call("EXISTS", key).catch(() => {});
         throw error;
       }
@@ -221,8 +226,8 @@ function adaptCluster(client: IoRedisClusterClient): RedisConnection {
     },
     close: () => {
       losses.end();
-      for (const stalled of [calls, confirms]) stalled.close();
-      confirming?.disconnect();
+      for (const stalled of [stalledCalls, stalledWaits]) stalled.close();
+      waitClient?.disconnect();
     },
   };
 }
@@ -255,8 +260,8 @@ const sendThenWait = (
 async function primaryOf(cluster: IoRedisClusterClient, slot: number): Promise<string> {
   const known = () => cluster.slots[slot]?.[0];
   let cause: unknown;
-  // Any command makes the client learn who serves the slots. This one changes nothing, and it may fail
-  // because the user has no right to the key.
+  // Any command makes the client learn who serves the slots. This one changes nothing, and it may
+  // fail because the user has no right to the key.
   if (known() === undefined) {
     await cluster.call("EXISTS", tagOf(slot)).catch((error: unknown) => {
       cause = error;
@@ -267,7 +272,10 @@ async function primaryOf(cluster: IoRedisClusterClient, slot: number): Promise<s
   return address;
 }
 
-/** Counts the lost connections to each node. After each loss ioredis sends unanswered commands again. */
+/**
+ * Counts the lost connections to each node. After each loss ioredis sends unanswered commands
+ * again.
+ */
 function countLosses(cluster: IoRedisClusterClient) {
   const losses = new Map<string, number>();
   const of = (address: string) => losses.get(address) ?? 0;

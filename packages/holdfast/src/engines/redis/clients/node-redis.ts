@@ -70,7 +70,9 @@ export interface NodeRedisClusterClient {
   };
   readonly masters: readonly { readonly address: string }[];
   readonly slots: readonly { readonly master: { readonly address: string } }[];
-  /** A private part of the client: there is no other way to make it ask again who serves the slots. */
+  /**
+   * A private part of the client: there is no other way to make it ask again who serves the slots.
+   */
   readonly _slots?: { rediscover?(startWith: unknown): Promise<unknown> };
   // biome-ignore lint/suspicious/noExplicitAny: a node is handed back as it came
   nodeClient(node: any): Promise<NodeRedisClient>;
@@ -79,9 +81,10 @@ export interface NodeRedisClusterClient {
   destroy(): void;
 }
 
-// By default node-redis makes an AbortSignal for every command. It takes most of the client's time and
-// covers only commands that were not sent yet; the core has its own deadline. typeMapping is empty, because
-// our answers must not be read with the types that the user's program has chosen for its own.
+// By default node-redis makes an AbortSignal for every command. It takes most of the client's time
+// and covers only commands that were not sent yet; the core has its own deadline. typeMapping is
+// empty, because our answers must not be read with the types that the user's program has chosen for
+// its own.
 const OWN = { timeout: undefined, typeMapping: {} };
 
 export function adaptNodeRedis(
@@ -97,12 +100,12 @@ function adaptSingle(client: NodeRedisClient): RedisConnection {
     sendCommand: (args) =>
       client.isOpen ? bare.sendCommand(args) : Promise.reject(notOpen("createClient")),
   };
-  const own = replicaWaiter(client, (copy) => copy.unref());
+  const waitClient = lazyDuplicate(client, (copy) => copy.unref());
   return {
     runScript: (script, keys, args) => quick.sendCommand(scriptCommand(script, keys, args)),
     runScriptAndWait: async (script, keys, args, wait) =>
       sendThenWait(
-        (await own.open()).withCommandOptions(OWN),
+        (await waitClient.open()).withCommandOptions(OWN),
         scriptCommand(script, keys, args),
         wait,
       ),
@@ -113,7 +116,7 @@ function adaptSingle(client: NodeRedisClient): RedisConnection {
       // A subscription must not keep the process alive. A waiter does that with its own timers.
       return subscribed(copy, channels, onMessage, onError, () => copy.unref());
     },
-    close: () => own.close(),
+    close: () => waitClient.close(),
   };
 }
 
@@ -128,19 +131,21 @@ function adaptSentinel(client: NodeRedisSentinelClient): RedisConnection {
       return wait.then(() => quick.sendCommand(false, args));
     },
   };
-  // The client sends a command again when it has lost the connection to the primary, and emits this event
-  // when it opens a new one.
-  let [changes, ownChanges] = [0, 0];
+  // The client sends a command again when it has lost the connection to the primary, and emits this
+  // event when it opens a new one.
+  let [changes, waitChanges] = [0, 0];
   const changed = () => void changes++;
   client.on("topology-change", changed);
-  const own = replicaWaiter(client, (copy) => copy.on("topology-change", () => void ownChanges++));
-  const ownReconnecting = new SentinelReconnect(() => own.connected());
+  const waitClient = lazyDuplicate(client, (copy) =>
+    copy.on("topology-change", () => void waitChanges++),
+  );
+  const waitReconnecting = new SentinelReconnect(() => waitClient.connected());
   return {
-    connectionId: (_, waits) => (waits ? ownChanges : changes),
+    connectionId: (_, waits) => (waits ? waitChanges : changes),
     runScript: (script, keys, args) => primary.sendCommand(scriptCommand(script, keys, args)),
     runScriptAndWait: async (script, keys, args, wait) => {
-      const copy = await own.open();
-      await ownReconnecting.wait();
+      const copy = await waitClient.open();
+      await waitReconnecting.wait();
       return copy.use((lent) =>
         sendThenWait(
           { sendCommand: (command) => lent.sendCommand(false, command, OWN) },
@@ -155,17 +160,17 @@ function adaptSentinel(client: NodeRedisSentinelClient): RedisConnection {
       subscribed(client.duplicate(), channels, onMessage, onError),
     close: () => {
       client.off("topology-change", changed);
-      own.close();
+      waitClient.close();
     },
   };
 }
 
 function adaptCluster(client: NodeRedisClusterClient): RedisConnection {
   const quick = client.withCommandOptions(OWN);
-  const own = replicaWaiter(client);
-  const calls = new StalledCalls((key) => rediscover(client, key));
-  const confirms = new StalledCalls((key) => {
-    const copy = own.connected();
+  const waitClient = lazyDuplicate(client);
+  const stalledCalls = new StalledCalls((key) => rediscover(client, key));
+  const stalledWaits = new StalledCalls((key) => {
+    const copy = waitClient.connected();
     if (copy !== null) rediscover(copy, key);
   });
   const primaries = () =>
@@ -175,13 +180,13 @@ function adaptCluster(client: NodeRedisClusterClient): RedisConnection {
   return {
     runScript: (script, keys, args) =>
       client.isOpen
-        ? calls.watch(
+        ? stalledCalls.watch(
             keys[0]!,
             quick.sendCommand(keys[0], false, scriptCommand(script, keys, args)),
           )
         : Promise.reject(notOpen("createCluster")),
     runScriptAndWait: async (script, keys, args, wait) => {
-      const cluster = await own.open();
+      const cluster = await waitClient.open();
       const key = keys[0]!;
       const serving = cluster.slots[slotOf(key)];
       if (serving === undefined) throw new Error("CLUSTERDOWN nobody serves this slot");
@@ -192,9 +197,10 @@ function adaptCluster(client: NodeRedisClusterClient): RedisConnection {
           scriptCommand(script, keys, args),
           wait,
         );
-        return await confirms.watch(key, asked, wait.timeoutMs);
+        return await stalledWaits.watch(key, asked, wait.timeoutMs);
       } catch (error) {
-        // Any command to the Cluster makes the client learn who serves the slot. This one changes nothing.
+        // Any command to the Cluster makes the client learn who serves the slot. This one changes
+        // nothing.
         const moved = /^(MOVED|ASK) /.test((error as Error).message);
         if (moved) await cluster.withCommandOptions(OWN).sendCommand(key, false, ["EXISTS", key]);
         throw error;
@@ -240,15 +246,15 @@ function adaptCluster(client: NodeRedisClusterClient): RedisConnection {
       throw new Error("a Cluster is listened to by its shards");
     },
     close: () => {
-      for (const stalled of [calls, confirms]) stalled.close();
-      own.close();
+      for (const stalled of [stalledCalls, stalledWaits]) stalled.close();
+      waitClient.close();
     },
   };
 }
 
 /**
- * Asks the other primary that answers first who serves the slots. By itself node-redis may ask a primary
- * that hangs, and it would wait for ever, as it has no deadline for this question.
+ * Asks the other primary that answers first who serves the slots. By itself node-redis may ask a
+ * primary that hangs, and it would wait for ever, as it has no deadline for this question.
  */
 function rediscover(client: NodeRedisClusterClient, key: string): void {
   const late = client.slots[slotOf(key)]?.master.address;
@@ -284,7 +290,7 @@ const sendThenWait = (
 const scanner = (node: Sends) => (args: readonly string[]) => node.sendCommand(["SCAN", ...args]);
 
 /** A connection of its own for WAIT, which blocks it. It is opened when first needed. */
-function replicaWaiter<C extends Subscriber>(
+function lazyDuplicate<C extends Subscriber>(
   client: { duplicate(): C },
   opened: (copy: C) => void = () => {},
 ): { open(): Promise<C>; connected(): C | null; close(): void } {

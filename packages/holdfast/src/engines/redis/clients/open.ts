@@ -29,9 +29,9 @@ const LONGEST_PAUSE_MS = 2_000;
 const LONGEST_SHORT_PAUSE_MS = 500;
 
 /**
- * Opens a client of our own for a URL. For a single server we prefer node-redis, which Redis recommends.
- * Otherwise we prefer ioredis: it finds a new primary sooner, and lets a process end while it is connected
- * to a Cluster.
+ * Opens a client of our own for a URL. For a single server we prefer node-redis, which Redis
+ * recommends. Otherwise we prefer ioredis: it finds a new primary sooner, and lets a process end
+ * while it is connected to a Cluster.
  */
 export async function openAddress(address: Address): Promise<Opened> {
   const openers = [
@@ -55,8 +55,8 @@ export async function openAddress(address: Address): Promise<Opened> {
   );
 }
 
-// A server without TLS reads our TLS hello as the beginning of a command and waits for the rest. These are
-// the errors that the client then gives.
+// A server without TLS reads our TLS hello as the beginning of a command and waits for the rest.
+// These are the errors that the client then gives.
 const PERHAPS_NO_TLS = /in time|timeout|ECONNRESET|EPROTO|wrong version number|socket|closed/i;
 const NO_TLS = "; perhaps it does not speak TLS, which rediss: and tls=true ask for";
 
@@ -83,7 +83,8 @@ async function openNodeRedis(module: NodeRedisModule, address: Address): Promise
   }
   if (topology === "sentinel") {
     const options = {
-      // The client may miss the Sentinels' message about a new primary. It polls only with scanInterval.
+      // The client may miss the Sentinels' message about a new primary. It polls only with
+      // scanInterval.
       ...{ name, sentinelRootNodes: hosts, scanInterval: LONGEST_PAUSE_MS },
       ...{ nodeClientOptions: { ...common, database }, sentinelClientOptions: { socket } },
     };
@@ -166,8 +167,8 @@ async function ready(
   let lastError: Error | null = null;
   let refused: (error: Error) => void = () => {};
   const several = address.topology !== "single";
-  // Clients try again by themselves, so we keep the last error for the message. A final refusal, such as
-  // a wrong password, is reported at once: another try would not help.
+  // Clients try again by themselves, so we keep the last error for the message. A final refusal,
+  // such as a wrong password, is reported at once: another try would not help.
   client.on("error", (error) => {
     lastError = error;
     emit("failed", () => ({ during: "connection", error: clientError(error) }));
@@ -200,8 +201,8 @@ async function ready(
 }
 
 /**
- * With several servers, the one that is asked first may just have failed. ioredis reports that at once and
- * goes on searching. Only an error that every server would give is final.
+ * With several servers, the one that is asked first may just have failed. ioredis reports that at
+ * once and goes on searching. Only an error that every server would give is final.
  */
 function readyEventually(client: IoRedisOpens, lastError: () => Error | null): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -219,8 +220,8 @@ function nodeErrorOf(error: unknown): unknown {
 }
 
 /**
- * Whether another try is useless: a wrong password or database. A missing right is not: clients connect
- * without the commands that a user may not use, such as INFO.
+ * Whether another try is useless: a wrong password or database. A missing right is not: clients
+ * connect without the commands that a user may not use, such as INFO.
  */
 function isHopeless(error: unknown): boolean {
   const { reason } = explain(error) as EngineError;

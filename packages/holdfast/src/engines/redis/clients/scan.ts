@@ -4,8 +4,8 @@ import { isListOf, listIn, textIn, unexpectedAnswer } from "../protocol/shape.js
 type Scanner = (args: readonly string[]) => Promise<unknown>;
 
 /**
- * Scans one node after the other. Our cursor is the node's number and the node's own cursor. If nodes join
- * or leave during a scan, some keys may be missed or found twice.
+ * Scans one node after the other. Our cursor is the node's number and the node's own cursor. If
+ * nodes join or leave during a scan, some keys may be missed or found twice.
  */
 export async function scanNodes(
   nodes: readonly Scanner[],

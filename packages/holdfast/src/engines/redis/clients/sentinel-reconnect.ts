@@ -10,10 +10,11 @@ interface ReconnectingClient {
 }
 
 /**
- * Makes calls wait while node-redis' Sentinel client reconnects. Left alone, that client is connected again
- * as soon as the primary is back. A call in between makes it drop the connection that is coming back and
- * search for a primary. If it reaches none, it pauses for a second, and all calls with it. So calls wait
- * for the connection, but only as long as that pause. After that, a search is worth its price.
+ * Makes calls wait while node-redis' Sentinel client reconnects. Left alone, that client is
+ * connected again as soon as the primary is back. A call in between makes it drop the connection
+ * that is coming back and search for a primary. If it reaches none, it pauses for a second, and all
+ * calls with it. So calls wait for the connection, but only as long as that pause. After that, a
+ * search is worth its price.
  */
 export class SentinelReconnect {
   readonly #client: () => ReconnectingClient | null;

@@ -5,9 +5,9 @@ import type { IoRedisSubscriber } from "./ioredis.js";
 export type IoRedisConstructor<C> = new (options: object) => C;
 
 /**
- * Hears from the Sentinels when another server becomes primary. An old primary that hangs or is cut off
- * keeps its connections, so nothing else tells. ioredis can listen to Sentinels itself, but then it keeps
- * the process alive.
+ * Hears from the Sentinels when another server becomes primary. An old primary that hangs or is cut
+ * off keeps its connections, so nothing else tells. ioredis can listen to Sentinels itself, but
+ * then it keeps the process alive.
  */
 export function watchSentinels(
   Redis: IoRedisConstructor<IoRedisSubscriber>,

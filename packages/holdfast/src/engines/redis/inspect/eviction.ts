@@ -8,8 +8,8 @@ const FIRST_PAUSE_MS = 50;
 const LOOKS = 7;
 
 /**
- * Warns if this Redis may evict keys: it could evict a grant that somebody holds, and then grant the
- * resource again. The engine cannot prevent that, so it emits a process warning.
+ * Warns if this Redis may evict keys: it could evict a grant that somebody holds, and then grant
+ * the resource again. The engine cannot prevent that, so it emits a process warning.
  */
 export async function warnOfEviction(connection: RedisConnection): Promise<void> {
   try {
@@ -32,7 +32,8 @@ async function memoryOf(connection: RedisConnection): Promise<readonly string[]>
 }
 
 function policyIn(text: string): string | undefined {
-  // INFO has lines of names and values. In an open transaction the answer is the word QUEUED instead.
+  // INFO has lines of names and values. In an open transaction the answer is the word QUEUED
+  // instead.
   if (!text.includes(":")) throw unexpectedAnswer(text);
   return /^maxmemory_policy:(\S+)/m.exec(text)?.[1];
 }

@@ -27,7 +27,8 @@ export async function listPage(
   });
   const views = await Promise.all(found.map(({ resource }) => viewIfLock(resource, inspect)));
   return {
-    // A resource may have a holder key and a queue key. It is shown once, where SCAN gives the holder key.
+    // A resource may have a holder key and a queue key. It is shown once, where SCAN gives the
+    // holder key.
     views: views.filter((view, i): view is ResourceView => {
       if (view === null) return false;
       const busy = view.holders.length > 0 || view.closedMs > 0;

@@ -10,9 +10,9 @@ const LISTEN_AGAIN_MS = 5_000;
 const LISTEN_TIMEOUT_MS = 3_000;
 
 /**
- * Messages that the server sends without a request: pushed grants and changes. Without them everything
- * still works, by heartbeats. So a failure here becomes an event, not an error, and is retried after a
- * pause.
+ * Messages that the server sends without a request: pushed grants and changes. Without them
+ * everything still works, by heartbeats. So a failure here becomes an event, not an error, and is
+ * retried after a pause.
  */
 export class Notifications {
   /** The channel on which everybody hears of changes. */
@@ -52,8 +52,9 @@ export class Notifications {
   /** Subscribes to changes; on a single server also to all our grants. */
   async listen(): Promise<void> {
     if (this.#closed) return;
-    if (this.#shards !== null)
+    if (this.#shards !== null) {
       return this.#attempt(this.#shards.subscribe(this.changesChannel, "everywhere"));
+    }
     if (this.#subscription?.isOver()) this.#listening = null;
     if (this.#listening !== null) return this.#listening;
     if (systemClock.now() < this.#listenAgainAt) return;
@@ -75,7 +76,10 @@ export class Notifications {
     return this.#listening;
   }
 
-  /** Whether pushes of all our grants arrive. Never true on a Cluster, where listenFor asks for each key. */
+  /**
+   * Whether pushes of all our grants arrive. Never true on a Cluster, where listenFor asks for each
+   * key.
+   */
   get isSubscribed(): boolean {
     return this.#subscribed && this.#subscription?.isOver() === false;
   }
@@ -105,7 +109,10 @@ export function reportPushFailure(error: unknown): void {
   emit("failed", () => ({ during: "push", error: clientError(error) }));
 }
 
-/** Rejects after LISTEN_TIMEOUT_MS. The timer keeps the process alive, which the subscription's sockets do not. */
+/**
+ * Rejects after LISTEN_TIMEOUT_MS. The timer keeps the process alive, which the subscription's
+ * sockets do not.
+ */
 async function withinTimeout(listening: Promise<void>): Promise<void> {
   let timer: Timer | undefined;
   const late = new Promise<never>((_, reject) => {

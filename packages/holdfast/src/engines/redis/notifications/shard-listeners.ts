@@ -2,8 +2,8 @@ import { systemClock } from "../../../core/runtime/clock.js";
 import type { NodeListener, Shards } from "../clients/connection.js";
 import { slotOf } from "../protocol/slots.js";
 
-// A node drops the subscriptions of a slot that leaves it, and the slot may be back before we notice. So we
-// subscribe again after this long, even if the address is the same.
+// A node drops the subscriptions of a slot that leaves it, and the slot may be back before we
+// notice. So we subscribe again after this long, even if the address is the same.
 const ASK_AGAIN_MS = 900;
 
 interface ShardSubscription {
@@ -13,8 +13,9 @@ interface ShardSubscription {
 }
 
 /**
- * Receives messages from the primaries of a Cluster, by one connection to each that is needed. A slot may
- * move, or a replica become primary, at any time. Every heartbeat subscribes again, and so follows the slot.
+ * Receives messages from the primaries of a Cluster, by one connection to each that is needed. A
+ * slot may move, or a replica become primary, at any time. Every heartbeat subscribes again, and so
+ * follows the slot.
  */
 export class ShardListeners {
   readonly #shards: Shards;

@@ -5,8 +5,8 @@ const MOST_CAUSES = 4;
 const QUOTED = /, with args beginning with:[^\n]*/g;
 
 /**
- * A copy of a client's error that may be shown. Clients add the whole command to their errors, with grantIds
- * and passwords. The copy keeps only name, message, stack, code and causes.
+ * A copy of a client's error that may be shown. Clients add the whole command to their errors, with
+ * grantIds and passwords. The copy keeps only name, message, stack, code and causes.
  */
 export function clientError(error: unknown, depth = 0): Error {
   if (error instanceof HoldfastError) return error;

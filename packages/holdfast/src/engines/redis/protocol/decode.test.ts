@@ -1,4 +1,4 @@
-// What no script of ours answers: no server can be made to say all of this, so none is needed here.
+// Answers that our script never gives. No server can give all of them, so these tests use none.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Failed, GrantRef } from "../../../engine.js";
@@ -12,7 +12,7 @@ import { REDIS_DEFAULTS } from "../options.js";
 
 const ID = "0123456789abcdef".repeat(2);
 const TOKEN = "1792000000000000";
-/** A count, what a script cannot count beyond, and what no clock can say. */
+/** Small counts, numbers from 2^53 on, and times that no clock has. */
 const NO_TOKENS = ["1", "12", "999999", "9007199254740992", "17920000000000000", "9".repeat(40)];
 const HOLDER = ["x", TOKEN, "label", 1_000, 0];
 const GRANTED = ["granted", TOKEN, 1, 10_000];
@@ -20,29 +20,41 @@ const QUEUED = ["queued", 0, 1_000, [HOLDER]];
 const VIEW = [[HOLDER], [["s", "label"]], 0];
 const REFUSED = new Error("OOM command not allowed");
 
-/** The answer with another value in its place. */
-function put(answer: readonly unknown[], place: number, value: unknown): unknown[] {
+/** The answer with another value at this index. */
+function withValue(answer: readonly unknown[], place: number, value: unknown): unknown[] {
   return answer.map((one, i) => (i === place ? value : one));
 }
 
-/** The answer, too short and too long, and with what is not a number in the place of each number. */
-function warped(answer: readonly unknown[]): unknown[] {
+/**
+ * Wrong variants of the answer: too short, too long, and with something else for each number or
+ * list.
+ */
+function wrongVariants(answer: readonly unknown[]): unknown[] {
   const wrong = ["", "x", "1.5", 1.5, -5, null, true, Buffer.from("5"), ["5"], {}];
   return [
     answer.slice(0, -1),
     [...answer, 1],
-    ...(typeof answer[0] === "string" ? [put(answer, 0, Buffer.from(answer[0]))] : []),
+    ...(typeof answer[0] === "string" ? [withValue(answer, 0, Buffer.from(answer[0]))] : []),
     ...answer.flatMap((one, i) =>
-      typeof one === "number" || one === TOKEN ? wrong.map((value) => put(answer, i, value)) : [],
+      typeof one === "number" || one === TOKEN
+        ? wrong.map((value) => withValue(answer, i, value))
+        : [],
     ),
-    ...answer.flatMap((one, i) => (Array.isArray(one) ? [put(answer, i, "5")] : [])),
-    ...answer.flatMap((one, i) => (Array.isArray(one) ? [put(answer, i, [HOLDER, "5"])] : [])),
+    ...answer.flatMap((one, i) => (Array.isArray(one) ? [withValue(answer, i, "5")] : [])),
+    ...answer.flatMap((one, i) =>
+      Array.isArray(one) ? [withValue(answer, i, [HOLDER, "5"])] : [],
+    ),
   ];
 }
 
-const BAD_HOLDERS = [put(HOLDER, 0, "z"), put(HOLDER, 2, null), put(HOLDER, 4, 2), HOLDER.slice(1)];
+const BAD_HOLDERS = [
+  withValue(HOLDER, 0, "z"),
+  withValue(HOLDER, 2, null),
+  withValue(HOLDER, 4, 2),
+  HOLDER.slice(1),
+];
 
-/** Wrong for whatever was asked. */
+/** Wrong for every operation. */
 const NEVER: readonly unknown[] = [
   ...[undefined, null, true, false, {}, 2, -1, 1.5, Number.NaN, 1n, Symbol("1")],
   ...["", "QUEUED", "OK", "PONG", " 1", "1 ", "01", "1n", "0x1", "granted", "released", "renewed"],
@@ -74,9 +86,13 @@ const NEVER: readonly unknown[] = [
     ["error", "a", 1],
   ],
   ...[["released", 1], ["renewed"], ["withdrawn", 1], ["unknown", 1], ["revoked", 1], ["limit"]],
-  ...NO_TOKENS.map((token) => put(GRANTED, 1, token)),
-  ...[...warped(GRANTED), ...warped(QUEUED), ...warped(["busy", 1_000, [HOLDER]])],
-  ...BAD_HOLDERS.map((holder) => put(QUEUED, 3, [holder])),
+  ...NO_TOKENS.map((token) => withValue(GRANTED, 1, token)),
+  ...[
+    ...wrongVariants(GRANTED),
+    ...wrongVariants(QUEUED),
+    ...wrongVariants(["busy", 1_000, [HOLDER]]),
+  ],
+  ...BAD_HOLDERS.map((holder) => withValue(QUEUED, 3, [holder])),
   ...BAD_HOLDERS.map((holder) => ["busy", 1_000, [holder]]),
 ];
 
@@ -84,16 +100,16 @@ const [first, second] = [claim("a"), claim("b")];
 const refs = [first, second];
 const releases = refs.map((ref) => ({ ...ref, tombstoneMs: 0 }));
 
-interface EncodedOperation {
+interface Question {
   ask(engine: RedisEngine): Promise<unknown>;
-  /** What is wrong for this one only. */
+  /** Answers that are wrong for this operation only. */
   readonly wrong?: readonly unknown[];
-  /** What is right for this one only. */
+  /** Answers of NEVER that are right for this operation. */
   isRight?(reply: unknown, replicas: number | null): boolean;
 }
 
 const MESSAGE = `${ID} 0 ${TOKEN} 1 3000`;
-const ASKED: Readonly<Record<string, EncodedOperation>> = {
+const QUESTIONS: Readonly<Record<string, Question>> = {
   tryAcquire: {
     ask: (engine) => engine.tryAcquire(first, now()),
     wrong: [
@@ -114,7 +130,7 @@ const ASKED: Readonly<Record<string, EncodedOperation>> = {
   },
   "renew many": {
     ask: (engine) => engine.renew(refs, now()),
-    // Where replicas must have them, each is answered by itself.
+    // With replicas, each renewal has its own answer.
     isRight: (reply, replicas) => replicas !== null && Array.isArray(reply) && reply.length === 2,
     wrong: [
       ...[0, TOKEN, ["released"], ["renewed", 10_000], [1, 1], [0], [0, 1], [0, "1"], [0, null]],
@@ -154,11 +170,14 @@ const ASKED: Readonly<Record<string, EncodedOperation>> = {
         1,
         GRANTED,
         QUEUED,
-        ...warped(VIEW),
-        put(VIEW, 1, [["s"]]),
-        put(VIEW, 1, [["z", "a"]]),
+        ...wrongVariants(VIEW),
+        withValue(VIEW, 1, [["s"]]),
+        withValue(VIEW, 1, [["z", "a"]]),
       ],
-      ...[put(VIEW, 1, [["s", 5]]), ...BAD_HOLDERS.map((holder) => put(VIEW, 0, [holder]))],
+      ...[
+        withValue(VIEW, 1, [["s", 5]]),
+        ...BAD_HOLDERS.map((holder) => withValue(VIEW, 0, [holder])),
+      ],
     ],
   },
   "heartbeat of one": {
@@ -175,7 +194,7 @@ const ASKED: Readonly<Record<string, EncodedOperation>> = {
   },
 };
 
-/** All engine answers are this one. */
+/** An engine whose server gives this answer to every call. */
 function answering(reply: unknown, replicas: number | null): RedisEngine {
   const connection: RedisConnection = {
     runScript: async () => reply,
@@ -195,8 +214,8 @@ function assertUnknown(error: unknown): void {
   for (const word of [ID, first.grantId, second.grantId]) assert.ok(!error.message.includes(word));
 }
 
-for (const [what, { ask, wrong = [], isRight }] of Object.entries(ASKED)) {
-  test(`${what} fails with an unknown effect where the answer has another shape`, async () => {
+for (const [what, { ask, wrong = [], isRight }] of Object.entries(QUESTIONS)) {
+  test(`${what} fails with unknown effect if the answer has another shape`, async () => {
     for (const replicas of [null, 0, 1]) {
       for (const reply of [...NEVER, ...wrong]) {
         if (isRight?.(reply, replicas)) continue;
@@ -225,7 +244,7 @@ function show(_: string, value: unknown): unknown {
   return value instanceof Error ? value.message : value;
 }
 
-test("one answer of another shape in a batch fails that one alone", async () => {
+test("one answer of another shape in a batch fails only its own operation", async () => {
   const engine = answering([["unknown"], null], null);
   const [good, bad] = await engine.queue.heartbeat(refs, now());
   assert.equal(good!.kind, "unknown");
@@ -235,7 +254,7 @@ test("one answer of another shape in a batch fails that one alone", async () => 
   assert.ok(failed!.kind === "failed" && failed!.effect === "unknown");
 });
 
-test("an answer that came after a MULTI says so, and may be asked for again", async () => {
+test("an answer inside a MULTI causes an error that says so, and that may be retried", async () => {
   for (const [reply, retryable] of [
     ["QUEUED", true],
     [null, false],
@@ -247,7 +266,7 @@ test("an answer that came after a MULTI says so, and may be asked for again", as
   }
 });
 
-test("a message of another shape grants nothing, and is told of", async () => {
+test("a message of another shape grants nothing, and becomes an event", async () => {
   let say: (message: string) => void = () => {};
   const connection = {
     runScript: async () => QUEUED,
@@ -284,7 +303,7 @@ test("a message of another shape grants nothing, and is told of", async () => {
   for (const message of wrong) say(message);
   channels.failed.unsubscribe(hear);
   assert.deepEqual([granted, failures.length], [[], wrong.length]);
-  // Of the enqueue, which is the first heartbeat of this engine.
+  // Number 1 is the enqueue, which is the first heartbeat of this engine.
   say(`${grantId} 1 ${TOKEN} 1 3000`);
   assert.deepEqual(granted, [first]);
 });

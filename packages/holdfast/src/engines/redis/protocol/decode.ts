@@ -13,9 +13,9 @@ import { limitMismatch } from "../../../errors.js";
 import { holderViews } from "../inspect/views.js";
 import { isNumber, isTagged, isToken, listIn, numberIn, unexpectedAnswer } from "./shape.js";
 
-// The headers of the script describe the answers. Each function knows all answers that its operation may
-// give. For any other answer it throws an error with unknown effect, because a guess could make two holders,
-// or a grant that nobody releases.
+// The headers of the script describe the answers. Each function knows all answers that its
+// operation may give. For any other answer it throws an error with unknown effect, because a guess
+// could make two holders, or a grant that nobody releases.
 
 /** A grant as one line of text: to whom, since which heartbeat, and what. */
 export interface PushedGrant {
@@ -53,14 +53,19 @@ function decodeClaim(answer: unknown, claim: Claim, since: number): Granted | Go
   return decodeGranted(answer, since) ?? decodeGone(answer);
 }
 
-/** Renewed as requested; or, if a later renewal was applied before, with the ttl that is left of it. */
+/**
+ * Renewed as requested; or, if a later renewal was applied before, with the ttl that is left of it.
+ */
 export function decodeRenewal(answer: unknown, since: number, ttlMs: number): Renewed | Gone {
   if (isNumber(answer, 1)) return { kind: "renewed", since, ttlMs };
   if (!isTagged(answer, "renewed", 2)) return decodeGone(answer);
   return { kind: "renewed", since, ttlMs: numberIn(answer[1], 0) };
 }
 
-/** The renewals, by index, that were not simply renewed, each with its answer. The others were renewed. */
+/**
+ * The renewals, by index, that were not simply renewed, each with its answer. The others were
+ * renewed.
+ */
 export function decodeRenewMany(
   answer: unknown,
   count: number,
@@ -80,8 +85,8 @@ export function decodeRenewMany(
 }
 
 /**
- * Where the next holder is our own waiter, the answer carries its grant instead of a push. onCarriedGrant
- * gets it.
+ * Where the next holder is our own waiter, the answer carries its grant instead of a push.
+ * onCarriedGrant gets it.
  */
 export function decodeRelease(
   answer: unknown,

@@ -7,7 +7,7 @@ import { keysOf } from "./keys.js";
 const ONE = { key: "a", words: ["renew", "id1", "5"] };
 const OTHER = { key: "b", words: ["withdraw", "id2"] };
 
-test("the channel comes first, then the words of each; keys go in the same order", () => {
+test("the channel comes first, then the words of each operation; keys are in the same order", () => {
   assert.deepEqual(encodeBatch([ONE, OTHER], "here", false), {
     keys: ["a", "b"],
     args: ["here", ...ONE.words, ...OTHER.words],
@@ -15,21 +15,21 @@ test("the channel comes first, then the words of each; keys go in the same order
   });
 });
 
-test("one that is about several resources has the keys of all", () => {
-  const keep = { key: "a", keys: ["a", "b", "c"], words: ["renew-many", "5", "ids"] };
-  assert.deepEqual(encodeBatch([keep], "here", false), {
+test("an operation about several resources has the keys of all", () => {
+  const renewMany = { key: "a", keys: ["a", "b", "c"], words: ["renew-many", "5", "ids"] };
+  assert.deepEqual(encodeBatch([renewMany], "here", false), {
     keys: ["a", "b", "c"],
     args: ["here", "renew-many", "5", "ids"],
     alone: true,
   });
 });
 
-test("on a Cluster each has all keys that it may touch", () => {
+test("on a Cluster each operation has all keys that it may use", () => {
   const { keys } = encodeBatch([ONE, OTHER], "here", true);
   assert.deepEqual(keys, [...keysOf("a"), ...keysOf("b")]);
 });
 
-test("what happens nearly always is one word", () => {
+test("the most frequent operations are one word", () => {
   const grantId = "0123456789abcdef".repeat(2);
   const claim: Claim = {
     ...{ resource: "a", grantId, mode: "exclusive", limit: null, ttlMs: 30_000 },
@@ -40,7 +40,7 @@ test("what happens nearly always is one word", () => {
   assert.deepEqual(encodeRelease({ resource: "a", grantId, tombstoneMs: 0 }), [`-${grantId}`]);
 });
 
-test("a renewal is one word, unless it leaves its grant or the id has another length", () => {
+test("a renewal is one word, unless it leaves its grant behind or the id has another length", () => {
   const ref = { resource: "a", grantId: "f".repeat(32), ttlMs: 500 };
   assert.deepEqual(encodeRenewal(ref, 7), [`=${ref.grantId}500:0:7`]);
   assert.deepEqual(encodeRenewal({ ...ref, index: 3 }, 7), [`=${ref.grantId}500:3:7`]);
@@ -50,7 +50,7 @@ test("a renewal is one word, unless it leaves its grant or the id has another le
   assert.deepEqual(encodeRenewal({ ...ref, grantId: "id" }, 7), other);
 });
 
-test("ids of another length, lock-delays, shared claims and tombstones have their words one by one", () => {
+test("ids of another length, lock-delays, shared claims and tombstones are encoded in separate words", () => {
   const claim: Claim = {
     ...{ resource: "a", grantId: "id", mode: "exclusive", limit: null, ttlMs: 5 },
     ...{ lockDelayMs: 0, tokens: 1, label: "l" },

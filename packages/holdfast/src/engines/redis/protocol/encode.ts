@@ -21,9 +21,10 @@ export interface ScriptArguments {
 const ID_LENGTH = 32;
 
 /**
- * Nearly all claims are exclusive and without lock-delay, nearly all renewals stay, and nearly all releases
- * leave no tombstone. Those are encoded as one word, because each word costs time in the client, the server
- * and the script. An enqueue counts as a heartbeat, and beat is its number; an acquire has beat 0.
+ * Nearly all claims are exclusive and without lock-delay, nearly all renewals stay, and nearly all
+ * releases leave no tombstone. Those are encoded as one word, because each word costs time in the
+ * client, the server and the script. An enqueue counts as a heartbeat, and beat is its number; an
+ * acquire has beat 0.
  */
 export function encodeClaim(verb: "acquire" | "enqueue", claim: Claim, beat: number): string[] {
   const { grantId, mode, limit, ttlMs, lockDelayMs, tokens, label } = claim;
@@ -59,7 +60,10 @@ export function encodeRelease({ grantId, tombstoneMs }: ReleaseRef): string[] {
   return ["release", grantId, String(tombstoneMs)];
 }
 
-/** On the channel the caller hears of its waiters' grants. The answer to a release may carry one, too. */
+/**
+ * On the channel the caller hears of its waiters' grants. The answer to a release may carry one,
+ * too.
+ */
 export function encodeBatch(
   asked: readonly EncodedOperation[],
   channel: string,

@@ -32,8 +32,8 @@ const REFUSALS: readonly Refusal[] = [
 ];
 
 /**
- * A refusal has no effect. After any other error, above all a lost connection, the command may have run:
- * clients cannot know, and some of them send unanswered commands again.
+ * A refusal has no effect. After any other error, above all a lost connection, the command may have
+ * run: clients cannot know, and some of them send unanswered commands again.
  */
 export function explain(error: unknown): HoldfastError {
   if (error instanceof HoldfastError) return error;
@@ -50,8 +50,8 @@ export function explain(error: unknown): HoldfastError {
 }
 
 /**
- * For a node-redis client that is not open. It does not open by itself, so trying again does not help: the
- * program must open it.
+ * For a node-redis client that is not open. It does not open by itself, so trying again does not
+ * help: the program must open it.
  */
 export function notOpen(maker: string): EngineError {
   const [call, close] = ["await client.connect()", "locks.close()"];
@@ -67,7 +67,10 @@ export function outcomeOf(answer: unknown): unknown {
   return explain(new Error(answer[1]));
 }
 
-/** A release or revocation that finds nothing proves nothing: an earlier copy of it may have ended the grant. */
+/**
+ * A release or revocation that finds nothing proves nothing: an earlier copy of it may have ended
+ * the grant.
+ */
 export function mayBeFromCopy(operation: string, answer: unknown): boolean {
   return /^(-|release$|revoke$)/.test(operation) && Array.isArray(answer) && answer[0] === "gone";
 }

@@ -1,4 +1,7 @@
-/** A key is the prefix and the resource's name. Braces, which Redis would read as a hash tag, are percent-encoded. */
+/**
+ * A key is the prefix and the resource's name. Braces are percent-encoded, because Redis would read
+ * them as a hash tag; so is the percent sign.
+ */
 export function keyOf(prefix: string, resource: string): string {
   if (!/[%{}]/.test(resource)) return prefix + resource;
   return (

@@ -3,14 +3,14 @@ import type { ScriptRef } from "../clients/connection.js";
 import { keysOf } from "./keys.js";
 import { scripts } from "./scripts.gen.js";
 
-/** The same program, by its name and in full. */
+/** The script, by its SHA1 and in full. */
 export interface Script {
   readonly bySha: ScriptRef;
   readonly inFull: ScriptRef;
 }
 
-// The order matters. The loop begins in fast-path.lua and ends in main.lua. What lies between is the second
-// part.
+// The order matters. The loop begins in fast-path.lua and ends in main.lua. What lies between is
+// the second part.
 const PARTS = [
   scripts.common,
   scripts.fastPath,

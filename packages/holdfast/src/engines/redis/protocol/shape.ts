@@ -2,8 +2,8 @@ import { EngineError } from "../../../errors.js";
 import { clientError } from "./client-error.js";
 
 /**
- * A client may give something else than our script's answer: the word with which the server queues a command
- * in a transaction, or text as bytes. Such an answer does not say what was done.
+ * A client may give something else than our script's answer: the word with which the server queues
+ * a command in a transaction, or text as bytes. Such an answer does not say what was done.
  */
 export function unexpectedAnswer(answer: unknown): EngineError {
   if (answer === "QUEUED") {
@@ -14,14 +14,11 @@ export function unexpectedAnswer(answer: unknown): EngineError {
     );
   }
   const details = answer instanceof Error ? { cause: clientError(answer) } : {};
-  return new EngineError(
-    `the Redis client gave ${kindOf(answer)}, which is not an answer of its script`,
-    {
-      ...details,
-      effect: "unknown",
-      retryable: false,
-    },
-  );
+  return new EngineError(`the Redis client gave ${kindOf(answer)}, which is not a valid answer`, {
+    ...details,
+    effect: "unknown",
+    retryable: false,
+  });
 }
 
 /** Only the kind of the answer: its content may be secret and must not reach a message. */
@@ -58,9 +55,9 @@ export function isYes(answer: unknown): boolean {
 }
 
 /**
- * Tokens come as text, because they are too large for some clients' numbers. A token is at least the clock
- * in microseconds since 1970, so a small count that a client gives as text is no token. From 2^53 on, the
- * script could not tell two tokens apart.
+ * Tokens come as text, because they are too large for some clients' numbers. A token is at least
+ * the clock in microseconds since 1970, so a small count that a client gives as text is no token.
+ * From 2^53 on, the script could not tell two tokens apart.
  */
 export function isToken(answer: unknown): answer is string {
   return (

@@ -19,7 +19,7 @@ const NAMES = [
   "x".repeat(1024),
 ];
 
-test("slots are those that the server counts", async () => {
+test("slotOf gives the slot that the server computes", async () => {
   await using server = await startRedis({ args: ["--cluster-enabled", "yes"] });
   const redis = new Redis(server.port);
   try {

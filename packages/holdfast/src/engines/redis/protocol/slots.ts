@@ -1,6 +1,9 @@
 export const SLOTS = 16_384;
 
-/** The slot of a key on a Cluster: CRC16 (XMODEM) of its hash tag, or of the whole key if it has none. */
+/**
+ * The slot of a key on a Cluster: CRC16 (XMODEM) of its hash tag, or of the whole key if it has
+ * none.
+ */
 export function slotOf(key: string): number {
   const open = key.indexOf("{");
   const close = open < 0 ? -1 : key.indexOf("}", open + 1);

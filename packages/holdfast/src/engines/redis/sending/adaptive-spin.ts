@@ -1,7 +1,8 @@
 import { availableParallelism, cpus, loadavg } from "node:os";
 import { hostInstant } from "../../../core/runtime/clock.js";
 
-// From a server on the same machine 99 of 100 answers come within 0.13 ms, if the process stays awake.
+// From a server on the same machine 99 of 100 answers come within 0.13 ms, if the process stays
+// awake.
 const LONGEST_MS = 0.15;
 // The event loop turns every few µs, unless another process gets the processor in between.
 const UNDISTURBED_MS = 0.05;
@@ -10,7 +11,8 @@ const AT_ONCE_MS = 1;
 // On a dedicated machine one spin of 100 fails; on a shared host a few more do.
 const WINDOW = 128;
 const MOST_FAILED = 12;
-// The load average of the last minute, for each processor, above which the host is too busy to spin.
+// The load average of the last minute, for each processor, above which the host is too busy to
+// spin.
 const TOO_MANY = 1.5;
 const LEAST_PARKED = 128;
 const MOST_PARKED = 8_192;
@@ -36,14 +38,15 @@ const HOST: SpinHost = {
 };
 
 /**
- * Adaptive spinning: spin first, then park. After a request, the event loop keeps turning for a short time
- * until the answer comes; only after that may the process sleep. Waking a process that sleeps takes about
- * as long as a server nearby takes to answer, and nearly as much CPU time as spinning.
+ * Adaptive spinning: spin first, then park. After a request, the event loop keeps turning for a
+ * short time until the answer comes; only after that may the process sleep. Waking a process that
+ * sleeps takes about as long as a server nearby takes to answer, and nearly as much CPU time as
+ * spinning.
  *
- * It spins for callers that do one thing at a time, and only for a request right after an answer. A spin
- * fails if the answer does not come in time, or if another process gets the processor during the spin. If
- * spins fail too often, or if many processes need the processors, the next 128 requests do not spin, the
- * next time 256, and so on up to 8,192.
+ * It spins for callers that do one thing at a time, and only for a request right after an answer. A
+ * spin fails if the answer does not come in time, or if another process gets the processor during
+ * the spin. If spins fail too often, or if many processes need the processors, the next 128
+ * requests do not spin, the next time 256, and so on up to 8,192.
  */
 export class AdaptiveSpin {
   readonly #host: SpinHost;

@@ -1,7 +1,7 @@
 import type { EncodedOperation } from "../protocol/encode.js";
 
-// The server answers nobody else while a script runs, so one call must not take more than a few ms. The
-// weight of an operation that the fast path decides is 1.
+// The server answers nobody else while a script runs, so one call must not take more than a few ms.
+// The weight of an operation that the fast path decides is 1.
 const MAX_WEIGHT = 512;
 const HEAVY = 8;
 /** Several operations on one resource are about shared grants or a queue, and take longest. */

@@ -5,8 +5,8 @@ import type { Operation } from "./operation.js";
 import type { ScriptCaller } from "./script-caller.js";
 
 /**
- * Sends one call at a time for each slot, because WAIT blocks the connection. Operations that come in
- * between travel with the next call.
+ * Sends one call at a time for each slot, because WAIT blocks the connection. Operations that come
+ * in between travel with the next call.
  */
 export class CallQueue {
   readonly #caller: ScriptCaller;
@@ -34,8 +34,8 @@ export class CallQueue {
 }
 
 /**
- * Removes the operations whose callers have given up. While a connection hangs, they would pile up without
- * end. When it recovers, they would be sent so late that their tombstones might be over.
+ * Removes the operations whose callers have given up. While a connection hangs, they would pile up
+ * without end. When it recovers, they would be sent so late that their tombstones might be over.
  */
 function dropLate(queue: Operation[]): void {
   const now = systemClock.now();

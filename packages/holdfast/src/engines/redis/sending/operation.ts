@@ -12,9 +12,9 @@ export interface Operation extends EncodedOperation {
 }
 
 /**
- * Turns an outcome into what the caller gets: `read` the answer, `fail` an error. What they throw is thrown
- * to the caller, and so are errors where there is no `fail`. Unless `once`, a copy of the operation may
- * still be on its way.
+ * Turns an outcome into what the caller gets: `read` the answer, `fail` an error. What they throw
+ * is thrown to the caller, and so are errors where there is no `fail`. Unless `once`, a copy of the
+ * operation may still be on its way.
  */
 export interface AnswerReader<T> {
   read(answer: unknown, once: boolean): T;
@@ -53,7 +53,10 @@ export class CollectedOperation implements Operation {
 
 const MISSING = Symbol("missing");
 
-/** Collects the answers to many operations. Done when the last one has come, or when collectMs are over. */
+/**
+ * Collects the answers to many operations. Done when the last one has come, or when collectMs are
+ * over.
+ */
 export class AnswerCollector {
   readonly #answers: unknown[];
   readonly #timeout: Timer | null;

@@ -27,8 +27,9 @@ interface RenewalGroup {
 }
 
 /**
- * Renews many grants, and gives an answer for each, in order. Most of a renewal's cost is the client's work
- * on its arguments and answer, so renewals with the same ttl and index share all but the key and the id.
+ * Renews many grants, and gives an answer for each, in order. Most of a renewal's cost is the
+ * client's work on its arguments and answer, so renewals with the same ttl and index share all but
+ * the key and the id.
  */
 export async function renewMany(
   batcher: ScriptBatcher,

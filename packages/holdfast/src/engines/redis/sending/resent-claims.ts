@@ -4,8 +4,8 @@ import { systemClock } from "../../../core/runtime/clock.js";
 const LATE_MS = 120_000;
 
 /**
- * Claims that the client may have sent twice by itself. The first copy of such a claim may arrive after
- * everything else, so the end of the claim must leave a tombstone.
+ * Claims that the client may have sent twice by itself. The first copy of such a claim may arrive
+ * after everything else, so the end of the claim must leave a tombstone.
  */
 export class ResentClaims {
   /** By grant id, until when a copy may arrive; in that order. */

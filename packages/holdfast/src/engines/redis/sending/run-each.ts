@@ -4,7 +4,10 @@ import { failed } from "../protocol/failure.js";
 import { keyOf } from "../protocol/keys.js";
 import type { ScriptBatcher } from "./script-batcher.js";
 
-/** Runs an operation for each ref and gives an answer for each. A failure is an answer for its ref alone. */
+/**
+ * Runs an operation for each ref and gives an answer for each. A failure is an answer for its ref
+ * alone.
+ */
 export function runEach<R extends GrantRef, A>(
   batcher: ScriptBatcher,
   prefix: string,

@@ -1,11 +1,12 @@
-// When operations are sent, and together with which: no server decides that, so none is needed here.
+// When operations are sent, and which are sent together. No server decides that, so these tests use
+// none.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
 import type { RedisConnection } from "../clients/connection.js";
 import { ScriptBatcher } from "./script-batcher.js";
 
-function stage() {
+function setUp() {
   const sent: { readonly keys: string[]; readonly answer: () => void }[] = [];
   const runScript: RedisConnection["runScript"] = (_, keys) =>
     new Promise((resolve) => {
@@ -26,8 +27,8 @@ async function ticks(): Promise<void> {
   for (let i = 0; i < 10; i++) await new Promise<void>((go) => process.nextTick(go));
 }
 
-test("what is asked in one turn travels together", async () => {
-  const { sent, ask, keys } = stage();
+test("operations of one turn travel together", async () => {
+  const { sent, ask, keys } = setUp();
   const asked = Promise.all([ask("a"), ask("b")]);
   await turn();
   assert.deepEqual(keys(), [["a", "b"]]);
@@ -35,8 +36,8 @@ test("what is asked in one turn travels together", async () => {
   assert.deepEqual(await asked, [1, 1]);
 });
 
-test("with two calls under way, the next ones go along with the next answer", async () => {
-  const { sent, ask, keys } = stage();
+test("with two calls in progress, new operations are sent at the next answer", async () => {
+  const { sent, ask, keys } = setUp();
   for (const key of ["a", "b"]) {
     void ask(key);
     await turn();
@@ -51,8 +52,8 @@ test("with two calls under way, the next ones go along with the next answer", as
   assert.deepEqual(keys(), [["a"], ["b"], ["c", "d"]]);
 });
 
-test("what is asked as the last answers come does not overtake what was held back", async () => {
-  const { sent, ask, keys } = stage();
+test("an operation at the time of the last answers does not overtake those that were held back", async () => {
+  const { sent, ask, keys } = setUp();
   void ask("a");
   await turn();
   const last = ask("b");
@@ -66,8 +67,8 @@ test("what is asked as the last answers come does not overtake what was held bac
   assert.deepEqual(keys().flat(), ["a", "b", "c", "d"]);
 });
 
-test("a server that answers nothing holds nobody up for longer than a blink", async () => {
-  const { ask, keys } = stage();
+test("a server that does not answer delays new operations only shortly", async () => {
+  const { ask, keys } = setUp();
   for (const key of ["a", "b"]) {
     void ask(key);
     await turn();
@@ -77,8 +78,8 @@ test("a server that answers nothing holds nobody up for longer than a blink", as
   assert.deepEqual(keys(), [["a"], ["b"], ["c"]]);
 });
 
-test("one after the other, each is sent at once; what comes along follows in the same turn", async () => {
-  const { sent, ask, keys } = stage();
+test("single operations are sent at once; more in the same turn follow together", async () => {
+  const { sent, ask, keys } = setUp();
   const first = ask("a");
   await turn();
   sent[0]!.answer();
@@ -92,8 +93,8 @@ test("one after the other, each is sent at once; what comes along follows in the
   assert.deepEqual(keys(), [["a"], ["b"], ["c", "d"]]);
 });
 
-test("three hundred thousand in one turn are all sent", async () => {
-  const { sent, ask } = stage();
+test("300,000 operations of one turn are all sent", async () => {
+  const { sent, ask } = setUp();
   const names = Array.from({ length: 300_000 }, (_, i) => `r${i}`);
   const answers = Promise.all(names.map((name) => ask(name)));
   await turn();
@@ -102,8 +103,8 @@ test("three hundred thousand in one turn are all sent", async () => {
   assert.equal((await answers).length, names.length);
 });
 
-test("a closed batcher refuses everything, and what was sent before is still answered", async () => {
-  const { batcher, sent, ask } = stage();
+test("a closed batcher refuses new operations, and still answers those it has sent", async () => {
+  const { batcher, sent, ask } = setUp();
   const before = ask("a");
   await turn();
   batcher.close();

@@ -15,8 +15,8 @@ import {
 import { type CallListener, type CallTerms, ScriptCaller } from "./script-caller.js";
 
 const MANY_WAITING = 512;
-// With two calls in progress, the server runs one while we process the answer to the other. New operations
-// are held until the next answer, but no longer than HOLD_MS.
+// With two calls in progress, the server runs one while we process the answer to the other. New
+// operations are held until the next answer, but no longer than HOLD_MS.
 const ENOUGH_IN_PROGRESS = 2;
 const HOLD_MS = 1;
 
@@ -26,9 +26,9 @@ export interface BatcherTerms extends CallTerms {
 }
 
 /**
- * Decides when operations are sent, and which are sent together. Operations of one turn of the event loop
- * travel in one call of the script, because a command costs the client more than an operation costs the
- * server. On a Cluster, each slot has calls of its own.
+ * Decides when operations are sent, and which are sent together. Operations of one turn of the
+ * event loop travel in one call of the script, because a command costs the client more than an
+ * operation costs the server. On a Cluster, each slot has calls of its own.
  */
 export class ScriptBatcher implements CallListener {
   readonly #isCluster: boolean;
@@ -41,7 +41,10 @@ export class ScriptBatcher implements CallListener {
   #callsInProgress = 0;
   #held: Timer | null = null;
   #flushing = false;
-  /** Whether the last flush had one operation. Then no other operation is likely to come in this turn. */
+  /**
+   * Whether the last flush had one operation. Then no other operation is likely to come in this
+   * turn.
+   */
   #lastWasSingle = false;
   #isClosed = false;
 
@@ -102,7 +105,10 @@ export class ScriptBatcher implements CallListener {
     });
   }
 
-  /** Runs many operations, and gives an answer or an error for each. Cheaper than a promise for each. */
+  /**
+   * Runs many operations, and gives an answer or an error for each. Cheaper than a promise for
+   * each.
+   */
   runAll<R>(
     refs: readonly R[],
     ask: (ref: R) => EncodedOperation,
@@ -115,8 +121,9 @@ export class ScriptBatcher implements CallListener {
     const until = this.#until(timeoutMs);
     return new Promise((resolve) => {
       const all = new AnswerCollector(refs.length, collectMs, resolve);
-      for (let i = 0; i < refs.length; i++)
+      for (let i = 0; i < refs.length; i++) {
         this.#add(new CollectedOperation(ask(refs[i]!), until, all, i));
+      }
     });
   }
 
@@ -131,7 +138,9 @@ export class ScriptBatcher implements CallListener {
     if (this.#held !== null) process.nextTick(() => this.#flush());
   }
 
-  /** Only a CallQueue delays operations so much that it must drop those whose callers have given up. */
+  /**
+   * Only a CallQueue delays operations so much that it must drop those whose callers have given up.
+   */
   #until(timeoutMs: number): number {
     return this.#queue === null ? Infinity : systemClock.now() + timeoutMs;
   }
@@ -155,7 +164,8 @@ export class ScriptBatcher implements CallListener {
     this.#flushing = false;
     const enough =
       this.#callsInProgress >= ENOUGH_IN_PROGRESS && this.#waiting.length < MANY_WAITING;
-    // On a Cluster a shard that hangs must not delay the others, and a CallQueue sends in turn anyway.
+    // On a Cluster a shard that hangs must not delay the others, and a CallQueue sends in turn
+    // anyway.
     if (!enough || this.#isCluster || this.#queue !== null) this.#flush();
     else this.#held ??= systemClock.timer(HOLD_MS, () => this.#flush(), true);
   }

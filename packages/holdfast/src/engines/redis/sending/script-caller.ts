@@ -35,8 +35,8 @@ export interface CallListener {
 }
 
 /**
- * Calls the script for a batch, and gives each operation its answer. Repeats a call that the server refused
- * before anything ran. Tells each operation whether the client may have sent it twice.
+ * Calls the script for a batch, and gives each operation its answer. Repeats a call that the server
+ * refused before anything ran. Tells each operation whether the client may have sent it twice.
  */
 export class ScriptCaller {
   readonly #connection: RedisConnection;

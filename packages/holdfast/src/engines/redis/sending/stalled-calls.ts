@@ -9,9 +9,9 @@ interface Call {
 }
 
 /**
- * Notices calls that get no answer. A Cluster primary that hangs keeps its connections, so a client goes on
- * asking it after another node has taken its place. Then the client must ask again who serves the slots.
- * While that does not help, it is repeated after longer and longer pauses.
+ * Notices calls that get no answer. A Cluster primary that hangs keeps its connections, so a client
+ * goes on asking it after another node has taken its place. Then the client must ask again who
+ * serves the slots. While that does not help, it is repeated after longer and longer pauses.
  */
 export class StalledCalls {
   readonly #onStalled: (key: string) => void;

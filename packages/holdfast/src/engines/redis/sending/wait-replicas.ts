@@ -2,11 +2,11 @@ import type { ReplicatedAnswer } from "../clients/connection.js";
 import { numberIn } from "../protocol/shape.js";
 
 /**
- * The script's answer, and how many replicas have its writes. WAIT counts the replicas that have the writes
- * of its own connection. A client may reconnect at any moment, and on a new connection, which wrote nothing,
- * all replicas count. So the caller sends the four commands together, and the count is valid only if the
- * first and the last ran on the same connection. The connection's number is not enough to tell: every
- * server counts its own, from 1.
+ * The script's answer, and how many replicas have its writes. WAIT counts the replicas that have
+ * the writes of its own connection. A client may reconnect at any moment, and on a new connection,
+ * which wrote nothing, all replicas count. So the caller sends the four commands together, and the
+ * count is valid only if the first and the last ran on the same connection. The connection's number
+ * is not enough to tell: every server counts its own, from 1.
  */
 export async function waitReplicas(
   commands: readonly [

@@ -6,8 +6,8 @@
 
 local FOREIGN_HEARTBEAT = 75
 
--- When the first waiter must ask again by itself: an expiry pushes nothing, and neither does the release
--- of another program.
+-- When the first waiter must ask again by itself: an expiry pushes nothing, and neither does the
+-- release of another program.
 local function next_heartbeat(keys, present)
   local g, ms = present.grant, HEARTBEAT
   if g then
@@ -20,9 +20,9 @@ local function next_heartbeat(keys, present)
   return math.min(HEARTBEAT, math.max(ms, 1))
 end
 
--- Whether all waiters before this position are dead. Dead waiters keep their place for up to 10 s and never
--- ask, so the first live waiter behind them must. Past 16 the search stops: otherwise every heartbeat would
--- walk the whole queue.
+-- Whether all waiters before this position are dead. Dead waiters keep their place for up to 10 s
+-- and never ask, so the first live waiter behind them must. Past 16 the search stops: otherwise
+-- every heartbeat would walk the whole queue.
 local function is_first_alive(keys, position)
   if position > MANY then return false end
   for i = 0, position - 1 do
@@ -68,16 +68,16 @@ local function limit_of_live_claim(keys, present)
   until #ids < MANY
 end
 
--- The limit of the live shared claims, where it is another than this claim's; nil where the claim may go
--- on. All live shared claims have one limit. The marker stores it; without a marker, the waiters' hash
--- does. Only a claim that differs needs to look for a live claim.
+-- The limit of the live shared claims, where it is another than this claim's; nil where the claim
+-- may go on. All live shared claims have one limit. The marker stores it; without a marker, the
+-- waiters' hash does. Only a claim that differs needs to look for a live claim.
 local function other_limit(keys, w, present)
   local noted = present.limit or tonumber(redis.call('HGET', keys[3], 'limit') or nil)
   if noted == w.limit then return nil end
   local limit = limit_of_live_claim(keys, present)
   if limit and limit ~= w.limit then return limit end
-  -- The stored limit is that of dead waiters, or of grants in their lock-delay. From now on it is this
-  -- claim's.
+  -- The stored limit is that of dead waiters, or of grants in their lock-delay. From now on it is
+  -- this claim's.
   if present.limit then
     redis.call('SET', keys[1], MARKER .. w.limit, 'KEEPTTL')
     present.limit = w.limit

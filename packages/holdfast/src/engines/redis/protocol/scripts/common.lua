@@ -19,15 +19,15 @@
 --
 -- The files of this folder are one script, in the order that script.ts gives them: a loop over the
 -- operations. Redis runs the whole text at every call, so every call creates every function that it
--- reaches. This file has what both parts of the loop need. Its functions avoid local variables of the
--- text, because each such variable would cost every call as much as one more function. The first part,
--- fast-path.lua, decides the most frequent operations. The second part, all other files, can decide
--- every operation; its functions are created only when an operation needs them.
+-- reaches. This file has what both parts of the loop need. Its functions avoid local variables of
+-- the text, because each such variable would cost every call as much as one more function. The
+-- first part, fast-path.lua, decides the most frequent operations. The second part, all other
+-- files, can decide every operation; its functions are created only when an operation needs them.
 
 local ARGV, sub, match, type = ARGV, string.sub, string.match, type
 
--- All in ms: how long a pushed grant lives until its first renewal, how long a waiter without heartbeats
--- is remembered, how long it counts as present, and how often it sends a heartbeat.
+-- All in ms: how long a pushed grant lives until its first renewal, how long a waiter without
+-- heartbeats is remembered, how long it counts as present, and how often it sends a heartbeat.
 local CLAIM_WINDOW, WAITER_LIFE, STILL_THERE, HEARTBEAT = 3000, 10000, 2000, 1000
 
 -- The record of an exclusive grant: hf:x:<id>:<lock-delay>:<state>:<ttl>:<index>:<order>:<rest>, and the
@@ -45,8 +45,8 @@ local function record_of(id, delay, state, ttl, index, order, rest)
     ':' .. rest
 end
 
--- The record of a waiter. `heard` is the time of its last heartbeat in ms. `passed` is when it was first
--- passed over, or 0. On `channel` its process hears of its grant.
+-- The record of a waiter. `heard` is the time of its last heartbeat in ms. `passed` is when it was
+-- first passed over, or 0. On `channel` its process hears of its grant.
 local WAITER = '^([xs]):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):([^:]*):(.*)$'
 local function waiter_of(mode, limit, ttl, delay, tokens, beat, heard, passed, channel, label)
   return mode .. ':' .. limit .. ':' .. ttl .. ':' .. delay .. ':' .. tokens .. ':' .. beat .. ':' ..
@@ -79,8 +79,9 @@ end
 -- The server's time, the same for all operations of a call. It is read when the first one needs it.
 local stamp
 local answers, count, a, decide = {}, 0, 2, nil
--- By key: what keeps the first waiter out, once an operation of this call has found it. Later heartbeats
--- and enqueues of the call need not look again.
+-- By key: what keeps the first waiter out, once an operation of this call has found it. Later
+-- heartbeats and enqueues of the call need not look again.
 local blocked = {}
--- By key: the queues whose expiry this call has already extended. The second part creates the table.
+-- By key: the queues whose expiry this call has already extended. The second part creates the
+-- table.
 local prolonged

@@ -31,8 +31,8 @@ while i <= #KEYS do
     if holder == id and delay == '0' and state == '0' then
       if ask('DEL', key) == 1 then answer = 1 end
     elseif holder == id and delay == '0' and state == '2' then
-      -- The first waiter is the next holder, if it is alive and its process listens. A waiter of the
-      -- caller is told by the answer to this call, and is certainly alive: the caller is.
+      -- The first waiter is the next holder, if it is alive and its process listens. A waiter of
+      -- the caller hears of it by the answer to this call, and is certainly alive: the caller is.
       local tag = '{' .. key .. '}'
       local first = ask('ZRANGE', tag .. ':queue', 0, 0)[1]
       local record = first and ask('HGET', tag .. ':waiters', first)
@@ -82,7 +82,7 @@ while i <= #KEYS do
       if token and ask('SET', key, record_of(id, '0', '0', ttl, '0', '0', token .. ':' .. tokens ..
         ':' .. label), 'PX', ttl).ok then answer = token end
     elseif (present == 1 or present == 2) and mark == '+' then
-      -- Nobody fits beside an exclusive grant, so nobody in the queue can be let in now.
+      -- Nobody fits beside an exclusive grant, so nobody in the queue can be promoted now.
       local value, queue, waiters = ask('GET', key), tag .. ':queue', tag .. ':waiters'
       local holder, delay, state, life, index, order, tail
       if type(value) == 'string' then
@@ -140,9 +140,9 @@ while i <= #KEYS do
         if holder == sub(ids, j * 32 + 1, j * 32 + 32) and delay == '0' and
           (state == '0' or state == '2') and order - before >= 0 and index - used >= 0 then
           local record = record_of(holder, '0', state, ttl, index, order, tail)
-          -- A server that is out of memory refuses SET as the first write of a script. After a write
-          -- that needs no memory, such as PEXPIRE, it allows more. This record is no larger than the
-          -- old one.
+          -- A server that is out of memory refuses SET as the first write of a script. After a
+          -- write that needs no memory, such as PEXPIRE, it allows more. This record is about
+          -- as large as the old one.
           renewed = ask('SET', one, record, 'PX', ttl).ok or
             ask('PEXPIRE', one, ttl) == 1 and ask('SET', one, record, 'KEEPTTL').ok
         end

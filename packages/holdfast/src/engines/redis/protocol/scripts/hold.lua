@@ -16,8 +16,8 @@ function operations.renew(keys, args)
   if not g or g.absent and not leaves or g.revoked == '1' and index <= g.index then
     return why_gone(keys, args[1])
   end
-  -- It arrives after a later renewal, or is a copy of the one that left the grant behind: it changes
-  -- nothing.
+  -- It arrives after a later renewal, or is a copy of the one that left the grant behind: it
+  -- changes nothing.
   if order < g.order or order == g.order and g.absent then return { 'renewed', left_of(keys, g) } end
   -- The revocation was for an earlier holder, which has passed its lease on.
   if index > g.index then g.index, g.revoked = index, '0' end
@@ -33,8 +33,8 @@ operations['='] = function(keys, args)
   return operations.renew(keys, { args[1], ttl, index, order, '0' })
 end
 
--- Ends a grant, or removes the waiter where there is no grant, and promotes the next waiters. Gives whether
--- there was anything to end.
+-- Ends a grant, or removes the waiter where there is no grant, and promotes the next waiters. Gives
+-- whether there was anything to end.
 local function end_claim(keys, id, g, reply)
   local present = nil
   if g and g.mode == 'x' then
@@ -66,11 +66,12 @@ function operations.release(keys, args)
   local g, leaves_tombstone, reply = alive(keys, args[1]), args[2] ~= '0', {}
   -- A key of another type in place of the tombstones fails here, before anything is ended.
   if leaves_tombstone then redis.call('ZSCORE', keys[6], args[1]) end
-  -- Nobody may release a grant that was left behind: only its expiry or a forced revocation ends it.
+  -- Nobody may release a grant that was left behind: only its expiry or a forced revocation ends
+  -- it.
   local finished = not (g and g.absent) and end_claim(keys, args[1], g, reply)
   local answer = finished and (reply.grant or { 'released' }) or why_gone(keys, args[1])
-  -- The tombstone is written last: a server that is out of memory lets a script write only after it has
-  -- freed something.
+  -- The tombstone is written last: a server that is out of memory lets a script write only after it
+  -- has freed something.
   if leaves_tombstone then add_tombstone(keys[6], args[1], tonumber(args[2])) end
   return answer
 end
@@ -79,8 +80,8 @@ end
 -- args  1 grant id
 operations['-'] = function(keys, args) return operations.release(keys, { args[1], '0' }) end
 
--- The live grant that has this token. The token ranges of grants do not overlap, so only one shared grant
--- can have it: the last one whose first token is not larger.
+-- The live grant that has this token. The token ranges of grants do not overlap, so only one shared
+-- grant can have it: the last one whose first token is not larger.
 local function find_token(keys, token)
   local present = blockers(keys)
   local g = present.grant

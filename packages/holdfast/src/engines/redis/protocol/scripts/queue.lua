@@ -1,8 +1,8 @@
 -- The waiters of a resource, and how they are promoted to holders.
 
 local PASSED_OVER = 3000
--- How many waiters one call of the script promotes at most, and how many it looks at. The server answers
--- nobody else while a script runs.
+-- How many waiters one call of the script promotes at most, and how many it looks at. The server
+-- answers nobody else while a script runs.
 local grants_left, looks_left = 64, 512
 
 local function read_waiter(id, value)
@@ -28,7 +28,8 @@ local function note_waiter(keys, w)
   if w.mode == 'x' then
     redis.call('HSET', keys[3], w.id, waiter_record(w))
   else
-    -- All live shared waiters have this limit. A claim with the same limit need not read their records.
+    -- All live shared waiters have this limit. A claim with the same limit need not read their
+    -- records.
     redis.call('HSET', keys[3], w.id, waiter_record(w), 'limit', w.limit)
   end
 end
@@ -68,8 +69,8 @@ local function make_grant(keys, w, present, life)
   if g.mode == 'x' then
     write_exclusive(keys, g, life + g.delay)
   else
-    -- If somebody deleted the marker by hand, its records are still there. They must not become valid
-    -- again.
+    -- If somebody deleted the marker by hand, its records are still there. They must not become
+    -- valid again.
     if not present.mode then redis.call('DEL', keys[4], keys[7], keys[8]) end
     redis.call('ZADD', keys[8], whole(g.token), g.id)
     write_shared(keys, g)
@@ -94,26 +95,27 @@ local function let_in(keys, present, g)
   leave_queue(keys, g.id)
 end
 
--- Whether anybody listens to the channel at this server. This is asked before publishing: replicas pass a
--- message on to their own listeners, and a message that was sent cannot be taken back.
+-- Whether anybody listens to the channel at this server. This is asked before publishing: replicas
+-- pass a message on to their own listeners, and a message that was sent cannot be taken back.
 local function has_listener(channel)
   local answer = redis.pcall('PUBSUB', COUNT, channel)
   return not answer.err and answer[2] > 0
 end
 
--- Whether the waiter has missed two heartbeats. Its process may be stopped while its connection still
--- listens.
+-- Whether the waiter has missed two heartbeats. Its process may be stopped while its connection
+-- still listens.
 local function is_late(w)
   return w.channel ~= ARGV[1] and at - w.heard > STILL_THERE
 end
 
--- Makes the grant and tells the waiter's process; gives nil where that is not possible. Only a release
--- has a `reply`: where the waiter is the caller's own, the answer tells of the grant. Such a waiter is
--- certainly alive, because the caller is.
+-- Makes the grant and tells the waiter's process; gives nil where that is not possible. Only a
+-- release has a `reply`: where the waiter is the caller's own, the answer tells of the grant. Such
+-- a waiter is certainly alive, because the caller is.
 local function push_grant(keys, w, present, reply)
   local by_reply = reply and not reply.grant and w.channel == ARGV[1]
   if not by_reply and not has_listener(w.channel) then return nil end
-  -- The grant is written first: a message about a grant that then cannot be written makes two holders.
+  -- The grant is written first: a message about a grant that then cannot be written makes two
+  -- holders.
   local g = make_grant(keys, w, present, math.min(w.ttl, CLAIM_WINDOW))
   local message = table.concat({ w.id, w.beat, whole(g.token), g.tokens, g.life }, ' ')
   if by_reply then
@@ -126,10 +128,10 @@ local function push_grant(keys, w, present, reply)
   unmake_grant(keys, g)
 end
 
--- Others must not overtake a waiter for ever only because its process does not listen. After PASSED_OVER
--- ms, if the waiter still sends heartbeats, it gets the grant without a message, and its next heartbeat
--- finds it. So the grant lives for several heartbeats, however short the ttl is. Gives nil where the
--- waiter is passed over once more.
+-- Others must not overtake a waiter for ever only because its process does not listen. After
+-- PASSED_OVER ms, if the waiter still sends heartbeats, it gets the grant without a message, and
+-- its next heartbeat finds it. So the grant lives for several heartbeats, however short the ttl is.
+-- Gives nil where the waiter is passed over once more.
 local function keep_grant(keys, w, present)
   if w.passed == 0 then
     w.passed = at
@@ -140,8 +142,8 @@ local function keep_grant(keys, w, present)
   return make_grant(keys, w, present, CLAIM_WINDOW)
 end
 
--- Asks the caller to promote those that this call had to leave. Until it does, the heartbeats of the
--- waiters promote them.
+-- Asks the caller to promote those that this call had to leave. Until it does, the heartbeats of
+-- the waiters promote them.
 local function ask_to_continue(keys)
   redis.pcall(PUBLISH, ARGV[1], 'more ' .. keys[1])
 end
@@ -201,9 +203,9 @@ local function promote(keys, present, caller, reply)
   return own, passed
 end
 
--- Promotes the waiters that the end of a grant, or of a waiter before them, makes eligible. Where that
--- fails, they find their turn by their heartbeats. The failure is not reported to the caller: what it asked
--- for is done.
+-- Promotes the waiters that the end of a grant, or of a waiter before them, makes eligible. Where
+-- that fails, they find their turn by their heartbeats. The failure is not reported to the caller:
+-- what it asked for is done.
 local function promote_next(keys, present, reply)
   pcall(function() promote(keys, present or blockers(keys), nil, reply) end)
 end

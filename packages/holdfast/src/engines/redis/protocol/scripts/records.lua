@@ -1,5 +1,5 @@
--- What the keys of one resource hold, and how to read and write them. Every operation gets its own `keys`
--- and `args`; `at` is the server's time in ms.
+-- What the keys of one resource hold, and how to read and write them. Every operation gets its own
+-- `keys` and `args`; `at` is the server's time in ms.
 --
 -- keys  1 holder    string: the exclusive grant, or the marker of shared grants. The only truth: when this
 --                   key is gone, every grant of the resource is. Other programs may SET NX it, which
@@ -39,8 +39,8 @@ local function read_state(g, state)
   return g
 end
 
--- State 2, because this part writes a record only when somebody waits or may wait: the release must look
--- at the queue.
+-- State 2, because this part writes a record only when somebody waits or may wait: the release must
+-- look at the queue.
 local function exclusive_record(g)
   return record_of(g.id, g.delay, state_of(g, '2'), g.ttl, g.index, whole(g.order),
     whole(g.token) .. ':' .. g.tokens .. ':' .. g.label)
@@ -85,8 +85,8 @@ local function forget_shared(keys, id)
   redis.call('HDEL', keys[4], id)
 end
 
--- The marker lives as long as the last shared grant, including its lock-delay. Where a limit is given, the
--- marker is written again, with it.
+-- The marker lives as long as the last shared grant, including its lock-delay. Where a limit is
+-- given, the marker is written again, with it.
 local function mark_shared(keys, limit)
   local last = redis.call('ZREVRANGE', keys[7], 0, 0, 'WITHSCORES')[2]
   local left = last and last - at or 0
@@ -108,9 +108,9 @@ local function marker_limit(value)
   return string.sub(value, 1, #MARKER) == MARKER and tonumber(string.sub(value, #MARKER + 1)) or nil
 end
 
--- What blocks the resource: { mode = 'x', count = 1, grant }, { mode = 's', count, limit }, or
--- { count = 0 } for nothing. `left` of a grant is the rest of its life, which its lock-delay follows. A
--- holder of another program is the grant { foreign = true }.
+-- What blocks the resource: { mode = 'x', count = 1, grant }, { mode = 's', count, limit }, or {
+-- count = 0 } for nothing. `left` of a grant is the rest of its life, which its lock-delay follows.
+-- A holder of another program is the grant { foreign = true }.
 local function blockers(keys)
   local value = redis.call('GET', keys[1])
   if not value then return { count = 0 } end
@@ -126,8 +126,8 @@ local function blockers(keys)
     end
     return { mode = 'x', count = 1, grant = g }
   end
-  -- Removes some of the grants that are over. The next call removes more, and the count below leaves
-  -- them out anyway.
+  -- Removes some of the grants that are over. The next call removes more, and the count below
+  -- leaves them out anyway.
   for _, id in ipairs(redis.call('ZRANGE', keys[7], '-inf', whole(at), 'BYSCORE', 'LIMIT', 0, MANY)) do
     forget_shared(keys, id)
   end
@@ -165,7 +165,8 @@ local function arm(keys, g, ttl)
   end
 end
 
--- The rest of a grant's life. Where somebody removed the expiry by hand, it is unknown and counts as 0.
+-- The rest of a grant's life. Where somebody removed the expiry by hand, it is unknown and counts
+-- as 0.
 local function left_of(keys, g)
   if g.mode == 's' then return g.left end
   local pttl = redis.call('PTTL', keys[1])
@@ -190,8 +191,8 @@ local function view_of(g)
   return { g.mode, whole(g.token + g.index), g.label, g.left, tonumber(g.revoked) }
 end
 
--- A few holders, those that end first. Every heartbeat of every waiter gets them, so all would be too
--- many.
+-- A few holders, those that end first. Every heartbeat of every waiter gets them, so all would be
+-- too many.
 local function holder_views(keys, present)
   if present.views then return present.views end
   local g, views = present.grant, {}

@@ -6,8 +6,8 @@ local function claim_own(keys, id)
   return rearm(keys, g)
 end
 
--- Removes the waiter before this one, if it is dead. Promotion stops at a live head, so nothing else would
--- meet the dead waiters behind it.
+-- Removes the waiter before this one, if it is dead. Promotion stops at a live head, so nothing
+-- else would meet the dead waiters behind it.
 local function drop_silent_neighbour(keys, id)
   local rank = redis.call('ZRANK', keys[2], id)
   if rank == 0 then return end
@@ -33,8 +33,8 @@ function operations.heartbeat(keys, args)
   end
   -- Heartbeats may overtake each other. A grant's validity counts from the latest one that was run.
   w.beat, w.heard = math.max(w.beat, beat), at
-  -- Its process listens again, so its grant is pushed at its turn. It must no longer get one without a
-  -- message, which would block the resource if the process dies.
+  -- Its process listens again, so its grant is pushed at its turn. It must no longer get one
+  -- without a message, which would block the resource if the process dies.
   if w.passed > 0 and has_listener(w.channel) then w.passed = 0 end
   write_waiter(keys, w)
   drop_silent_neighbour(keys, id)

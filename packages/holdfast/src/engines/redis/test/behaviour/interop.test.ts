@@ -1,5 +1,6 @@
-// With an empty prefix the key of a resource is its plain name, so programs without Holdfast exclude it and
-// are excluded by it: redis-py's Lock, and SET NX PX with compare-and-delete by hand.
+// With an empty prefix the key of a resource is its plain name, so programs without Holdfast
+// exclude it and are excluded by it: redis-py's Lock, and SET NX PX with compare-and-delete by
+// hand.
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";

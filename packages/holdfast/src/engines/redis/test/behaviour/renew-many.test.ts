@@ -41,7 +41,7 @@ type Name = keyof typeof EXPECTED;
 const NAMES = Object.keys(EXPECTED) as Name[];
 
 /** Makes every state that a renewal can find, and gives the renewals. */
-async function furnish(redis: RedisTestServer): Promise<RenewRef[]> {
+async function makeGrants(redis: RedisTestServer): Promise<RenewRef[]> {
   const engine = redis.engine();
   const refs: RenewRef[] = [];
   const how: Partial<Record<Name, Partial<Claim>>> = {
@@ -50,11 +50,11 @@ async function furnish(redis: RedisTestServer): Promise<RenewRef[]> {
     other: { ttlMs: 200_000 },
   };
   for (const name of NAMES) {
-    const wish: Claim = { ...claim(name), ttlMs: 100_000, ...how[name] };
-    const answer = await engine.tryAcquire(wish, now());
+    const request: Claim = { ...claim(name), ttlMs: 100_000, ...how[name] };
+    const answer = await engine.tryAcquire(request, now());
     assert.ok(answer.kind === "granted");
     // Renewed for longer than its first ttl.
-    refs.push({ ...wish, ttlMs: name === "changed" ? 150_000 : wish.ttlMs });
+    refs.push({ ...request, ttlMs: name === "changed" ? 150_000 : request.ttlMs });
     const { token } = answer;
     if (name === "revoked") await engine.revoke({ resource: name, token, force: false }, now());
   }
@@ -71,7 +71,7 @@ async function furnish(redis: RedisTestServer): Promise<RenewRef[]> {
 }
 
 /** The time that each has left, in units so coarse that a busy machine does not change them. */
-async function lives(redis: RedisTestServer): Promise<Record<string, number>> {
+async function remaining(redis: RedisTestServer): Promise<Record<string, number>> {
   const all: Record<string, number> = {};
   for (const name of NAMES) {
     const leftMs = await redis.admin.pttl(`holdfast:${name}`);
@@ -83,7 +83,7 @@ async function lives(redis: RedisTestServer): Promise<Record<string, number>> {
 describeWithServer("renewals in one operation", (it) => {
   for (const open of CLIENTS) {
     it(`each renewal has its own answer, whatever the others are (${JSON.stringify(open)})`, async (redis) => {
-      const refs = await furnish(redis);
+      const refs = await makeGrants(redis);
       const call = now();
       const answers = await redis.engine(open).renew(refs, call);
       const told = answers.map((answer) => {
@@ -97,7 +97,7 @@ describeWithServer("renewals in one operation", (it) => {
       }
       const broken = answers[NAMES.indexOf("list")]!;
       assert.ok(broken.kind === "failed" && /not a lock/.test(broken.error.message));
-      const after = await lives(redis);
+      const after = await remaining(redis);
       assert.deepEqual(after, {
         ...Object.fromEntries(NAMES.map((name) => [name, 10])),
         delayed: 15,
@@ -118,13 +118,13 @@ describeWithServer("renewals in one operation", (it) => {
     const keysOf = (refs: readonly RenewRef[]) =>
       refs.map(({ resource }) => keyOf("holdfast:", resource));
     const alone = [];
-    for (const ref of await furnish(redis)) {
+    for (const ref of await makeGrants(redis)) {
       const words = ["here", `=${ref.grantId}100000:0:5`];
       alone.push(await redis.admin.eval(text, 1, ...keysOf([ref]), ...words));
     }
-    const aloneLives = await lives(redis);
+    const remainingAlone = await remaining(redis);
     await redis.admin.flushdb();
-    const refs = await furnish(redis);
+    const refs = await makeGrants(redis);
     const words = [
       "here",
       "renew-many",
@@ -134,7 +134,7 @@ describeWithServer("renewals in one operation", (it) => {
       refs.map(({ grantId }) => grantId).join(""),
     ];
     const rest = await redis.admin.eval(text, refs.length, ...keysOf(refs), ...words);
-    assert.deepEqual(await lives(redis), aloneLives);
+    assert.deepEqual(await remaining(redis), remainingAlone);
     const all: unknown[] = NAMES.map(() => 1);
     const together = rest as unknown[];
     for (let i = 0; i < together.length; i += 2) all[Number(together[i])] = together[i + 1];
@@ -189,7 +189,7 @@ describeWithServer("renewals in one operation", (it) => {
   });
 
   it("without a replica nothing counts as renewed, and a grant that is gone is reported gone", async (redis) => {
-    const refs = await furnish(redis);
+    const refs = await makeGrants(redis);
     const engine = redis.engine({ replicas: { wait: 1, timeoutMs: 20 } });
     const answers = await engine.renew(refs, now());
     const told = answers.map((answer) => {

@@ -1,5 +1,5 @@
-// The script can decide the frequent cases in two places: in the fast path, and in its second part, which can
-// decide everything. Both must decide alike, for all operations in any order.
+// The script can decide the frequent cases in two places: in the fast path, and in its second part,
+// which can decide everything. Both must decide alike, for all operations in any order.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { startRedis } from "@holdfast/servers";
@@ -9,7 +9,10 @@ import { scriptFor } from "../../protocol/script.js";
 
 const { inFull } = scriptFor(1_000_000, false);
 const TEXT = "text" in inFull ? inFull.text : "";
-/** Only the fast path calls Redis by `ask`. If that always fails, the second part decides everything. */
+/**
+ * Only the fast path calls Redis by `ask`. If that always fails, the second part decides
+ * everything.
+ */
 const SECOND_PART_ONLY = TEXT.replace(
   "ask = redis.pcall",
   "ask = function() return { err = '' } end",
@@ -18,7 +21,7 @@ const SECOND_PART_ONLY = TEXT.replace(
 const CHANNELS = ["heard", "unheard"] as const;
 const NAMES = ["a", "b", "c", "d", "e"] as const;
 
-const LASTING = ["queue", "waiters", "shared", "fence", "gone", "ends", "tokens"] as const;
+const EXPIRING_KEYS = ["queue", "waiters", "shared", "fence", "gone", "ends", "tokens"] as const;
 
 type Step = { readonly who: number; readonly words: readonly string[]; readonly channel: string };
 
@@ -112,7 +115,7 @@ async function inOne(asked: readonly Asked[]): Promise<unknown> {
   const words = asked.flatMap((one) => one.sent);
   const raw = await client.eval(TEXT, keys.length, ...keys, CHANNELS[0], ...words);
   const answers = asked.length === 1 ? [raw] : (raw as unknown[]);
-  return [timeless(answers, asked), await state()];
+  return [withoutTimes(answers, asked), await state()];
 }
 
 async function oneByOne(asked: readonly Asked[]): Promise<unknown> {
@@ -120,11 +123,11 @@ async function oneByOne(asked: readonly Asked[]): Promise<unknown> {
   const answers: unknown[] = [];
   for (const one of asked)
     answers.push(await client.eval(TEXT, 1, "key", CHANNELS[0], ...one.sent));
-  return [timeless(answers, asked), await state()];
+  return [withoutTimes(answers, asked), await state()];
 }
 
 /** The answer without tokens and times. */
-function timeless(answers: readonly unknown[], asked: readonly Asked[]): unknown[] {
+function withoutTimes(answers: readonly unknown[], asked: readonly Asked[]): unknown[] {
   return answers.map((answer, i) => {
     const one = plain(answer, asked[i]!.args);
     return one[0] === "granted" ? [one[0], ...one.slice(2)] : one;
@@ -220,8 +223,8 @@ async function tokenInUse(): Promise<string> {
 }
 
 async function state(): Promise<unknown> {
-  const kept = await Promise.all(LASTING.map((kind) => client.pttl(`{key}:${kind}`)));
-  assert.ok(!kept.includes(-1), `${LASTING[kept.indexOf(-1)]} has no expiry`);
+  const kept = await Promise.all(EXPIRING_KEYS.map((kind) => client.pttl(`{key}:${kind}`)));
+  assert.ok(!kept.includes(-1), `${EXPIRING_KEYS[kept.indexOf(-1)]} has no expiry`);
   const [holder, queue, waiters, shared, pttl] = await Promise.all([
     client.get("key"),
     client.zrange("{key}:queue", "0", "-1"),

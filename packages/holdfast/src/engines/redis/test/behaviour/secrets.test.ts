@@ -1,5 +1,5 @@
-// Errors and events show no grantId and no password, at any depth. Clients put the command that failed, with
-// all its arguments, into their errors.
+// Errors and events show no grantId and no password, at any depth. Clients put the command that
+// failed, with all its arguments, into their errors.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { inspect } from "node:util";
@@ -75,7 +75,7 @@ describe("secrets", { concurrency: 4 }, () => {
       const path = scheme === "redis+sentinel" ? "/main" : "";
       const url = `${scheme}://app:${PASSWORD}@127.0.0.1:${redis.server.port}${path}`;
       const error = await connect(url).then(
-        () => assert.fail("it was let in"),
+        () => assert.fail("the wrong password was accepted"),
         (refusal: unknown) => refusal,
       );
       assertHidden("", error);

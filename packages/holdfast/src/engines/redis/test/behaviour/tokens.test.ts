@@ -29,7 +29,7 @@ describeWithServer("tokens", (it) => {
         const name = `r${resource++}`;
         let last = 0n;
         for (const { end, mode, tokens } of steps) {
-          for (const granted of await live(redis, engine, name, end, mode, tokens)) {
+          for (const granted of await grantAndEnd(redis, engine, name, end, mode, tokens)) {
             assert.ok(granted.token > last, `${granted.token} came after ${last}`);
             assert.ok(granted.tokens >= 1 && granted.tokens <= tokens);
             last = granted.token + BigInt(granted.tokens - 1);
@@ -144,8 +144,8 @@ describeWithServer("tokens", (it) => {
     const blocker = await other.acquire("c");
     const left = locks.acquire("c", { signal: aborted.signal });
     await redis.untilWaiters(other, "c", 1);
-    // A waiter that gives up before its enqueue is answered leaves a tombstone for two minutes. A call on
-    // the same connection is answered after the enqueue.
+    // A waiter that gives up before its enqueue is answered leaves a tombstone for two minutes. A
+    // call on the same connection is answered after the enqueue.
     await locks.inspect("c");
     aborted.abort();
     await assert.rejects(left);
@@ -178,7 +178,7 @@ async function take(engine: Engine, resource: string, more = {}): Promise<Grante
 }
 
 /** Makes one grant and ends it. Gives all grants that were made, in order. */
-async function live(
+async function grantAndEnd(
   redis: RedisTestServer,
   engine: Engine,
   resource: string,

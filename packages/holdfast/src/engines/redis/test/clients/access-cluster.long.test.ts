@@ -18,7 +18,7 @@ const WHILE_MOVING = ["+asking"];
 
 let cluster: TestCluster<ClusterServers>;
 let users = 0;
-let lives = 0;
+let uses = 0;
 const closers: (() => unknown)[] = [];
 
 before(async () => {
@@ -33,7 +33,7 @@ describe("access to a Cluster", () => {
   for (const client of CLIENT_NAMES) {
     it(`everything works with the documented rights alone (${client})`, async () => {
       const open = await asUser(client, [...RULES, ...CLUSTER_RULES]);
-      await wholeLife(open(), open(), 5_000);
+      await useEverything(open(), open(), 5_000);
     });
 
     it(`waiting for replicas works with the rights that the table adds for it (${client})`, async () => {
@@ -52,7 +52,7 @@ describe("access to a Cluster", () => {
         const others = [...RULES, ...CLUSTER_RULES].filter((one) => one !== rule);
         const all = CLIENT_NAMES.map(async (client) => {
           const open = await asUser(client, others);
-          await wholeLife(open(), open(), 1_500);
+          await useEverything(open(), open(), 1_500);
         });
         const outcomes = await Promise.allSettled(all);
         return outcomes.some(({ status }) => status === "rejected");
@@ -100,9 +100,9 @@ function nodeRedis(username: string): RedisClient {
 }
 
 /** Uses everything that differs between a Cluster and a single server. */
-async function wholeLife(ours: Locks, other: Locks, waitMs: number): Promise<void> {
+async function useEverything(ours: Locks, other: Locks, waitMs: number): Promise<void> {
   await sleep(200);
-  const name = `life ${++lives}`;
+  const name = `use ${++uses}`;
   const options = { waitMs, callTimeoutMs: waitMs };
   const lease = await ours.acquire(name, options);
   const waiting = other.acquire(name, options);

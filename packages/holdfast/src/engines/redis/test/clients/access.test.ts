@@ -26,7 +26,7 @@ describeWithServer(
     for (const client of CLIENT_NAMES) {
       it(`everything works for a user with only the documented rights (${client})`, async (redis) => {
         const open = await asUser(redis, client, RULES);
-        await wholeLife(redis, open(), open());
+        await useEverything(redis, open(), open());
       });
 
       it(`a user without the right to the keys gets an error that says so (${client})`, async (redis) => {
@@ -96,7 +96,7 @@ describeWithServer(
       const url = `redis://${user}:${encodeURIComponent(SECRET)}@127.0.0.1:${redis.server.port}`;
       await using ours = await connect(url);
       await using other = await connect(url);
-      await wholeLife(redis, ours, other);
+      await useEverything(redis, ours, other);
     });
 
     it("each of the documented commands is needed", async (redis) => {
@@ -108,7 +108,7 @@ describeWithServer(
         const open = await asUser(redis, "ioredis", [...RULES, rule.replace("+", "-")]);
         await using ours = open();
         await using other = open();
-        const well = await wholeLife(redis, ours, other, 300).then(
+        const well = await useEverything(redis, ours, other, 300).then(
           () => true,
           () => false,
         );
@@ -169,7 +169,7 @@ async function asUser(redis: RedisTestServer, client: ClientName, rules: readonl
 }
 
 /** Uses every verb, in both modes, with a queue and without. */
-async function wholeLife(
+async function useEverything(
   redis: RedisTestServer,
   ours: Locks,
   other: Locks,

@@ -89,7 +89,8 @@ describeWithServer("clients", (it) => {
       const { waiters, holders } = await other.inspect("a", now());
       assert.deepEqual([holders.length, waiters.length], [1, 1]);
       await brokenOff(() => engine.release([{ ...mine, tombstoneMs: 0 }], now()));
-      // Released once: the waiter holds it now, and a second release of the first does not end that.
+      // Released once: the waiter holds it now, and a second release of the first does not end
+      // that.
       const [held] = (await other.inspect("a", now())).holders;
       assert.ok(held !== undefined && held.token > 0n);
       const [again] = await other.release([{ ...mine, tombstoneMs: 0 }], now());
@@ -129,14 +130,14 @@ describeWithServer("clients", (it) => {
   for (const resp of [2, 3] as const) {
     it(`everything works over RESP${resp} with node-redis`, async (redis) => {
       const open = () => redis.locks({ client: "node-redis", resp });
-      await wholeLife(redis, open(), open());
+      await useEverything(redis, open(), open());
     });
   }
 
   for (const resp of [2, 3] as const) {
     it(`everything works where node-redis gives Buffers over RESP${resp}`, async (redis) => {
       const open = () => redis.locks({ client: "node-redis", resp, typeMapping: AS_BUFFERS });
-      await wholeLife(redis, open(), open());
+      await useEverything(redis, open(), open());
     });
   }
 
@@ -152,7 +153,7 @@ describeWithServer("clients", (it) => {
 
   it("everything works with ioredis' numbers as strings", async (redis) => {
     const open = () => redis.locks({ ioredis: { stringNumbers: true } });
-    await wholeLife(redis, open(), open());
+    await useEverything(redis, open(), open());
   });
 
   it("closing while ioredis resubscribes leaves no unhandled rejection", async (redis) => {
@@ -193,7 +194,7 @@ describeWithServer("clients", (it) => {
       assert.equal((error as { code: string }).code, "USAGE");
       return;
     }
-    await wholeLife(redis, ours, open());
+    await useEverything(redis, ours, open());
   });
 
   it("names that Redis could read as syntax are safe and distinct, as keys too", async (redis) => {
@@ -256,7 +257,7 @@ describeWithServer("clients", (it) => {
   });
 });
 
-async function wholeLife(redis: RedisTestServer, ours: Locks, other: Locks): Promise<void> {
+async function useEverything(redis: RedisTestServer, ours: Locks, other: Locks): Promise<void> {
   let next!: Lease;
   // The grant is pushed: a heartbeat would find it a second later.
   await soon(500, async (attempt) => {

@@ -1,4 +1,5 @@
-// Clients for Sentinels and Clusters on which the program has its own settings or an open transaction.
+// Clients for Sentinels and Clusters on which the program has its own settings or an open
+// transaction.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { ClusterServers, SentinelServers } from "@holdfast/servers";

@@ -1,5 +1,6 @@
-// A claim that is run, whose answer is lost, and whose repeat is refused; with Sentinels and on a Cluster. Their
-// clients may repeat it by themselves, and then a refusal says nothing about the first copy.
+// A claim that is run, whose answer is lost, and whose repeat is refused; with Sentinels and on a
+// Cluster. Their clients may repeat it by themselves, and then a refusal says nothing about the
+// first copy.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Relay } from "@holdfast/servers";

@@ -1,5 +1,5 @@
-// ioredis sends unanswered commands again when it reconnects. The first copy may have been run while the repeat
-// is refused, or may arrive after everything else.
+// ioredis sends unanswered commands again when it reconnects. The first copy may have been run
+// while the repeat is refused, or may arrive after everything else.
 import assert from "node:assert/strict";
 import type { Redis } from "ioredis";
 import type { Claim, Engine } from "../../../../engine.js";
@@ -96,7 +96,8 @@ describeWithServer(
     it("is a failure of unknown effect", async (redis) => {
       await redis.replicas(1);
       const relay = await redis.relay();
-      // Pushes and claims that wait for replicas have their own connections, which go through the relay.
+      // Pushes and claims that wait for replicas have their own connections, which go through the
+      // relay.
       const options = { pushPort: relay.port, replicas: { wait: 1, timeoutMs: 5_000 } };
       const engine = redis.engine(options);
       await engine.tryAcquire(claim("warm up"), now());
@@ -120,7 +121,8 @@ describeWithServer(
       await cutOnce(relay, async () => {
         await until("the claim is run", () => redis.admin.exists(KEY), 20_000);
       });
-      // With that setting, ioredis alone never answers such a command, nor those that wait behind it.
+      // With that setting, ioredis alone never answers such a command, nor those that wait behind
+      // it.
       await asked.catch(() => {});
       assert.equal((await engine.tryAcquire(mine, now())).kind, "granted");
     });
@@ -132,7 +134,7 @@ describeWithServer("the first copy of a claim, where it arrives last", (it) => {
   for (const kind of Object.keys(KINDS)) {
     for (const verb of ["tryAcquire", "enqueue"] as const) {
       it(`is refused after a release (${kind}, ${verb})`, async (redis) => {
-        const { engine, resend, deliver } = await held(redis);
+        const { engine, resend, deliver } = await holdBack(redis);
         const mine = claim("a", KINDS[kind]);
         const asked =
           verb === "enqueue" ? engine.queue!.enqueue(mine, now()) : engine.tryAcquire(mine, now());
@@ -146,7 +148,7 @@ describeWithServer("the first copy of a claim, where it arrives last", (it) => {
   }
 
   it("is refused after a release that had to be repeated", async (redis) => {
-    const { engine, resend, deliver } = await held(redis);
+    const { engine, resend, deliver } = await holdBack(redis);
     const mine = claim("a");
     const asked = engine.tryAcquire(mine, now());
     await resend();
@@ -158,7 +160,7 @@ describeWithServer("the first copy of a claim, where it arrives last", (it) => {
   });
 
   it("is refused after the repeat was answered busy", async (redis) => {
-    const { engine, resend, deliver } = await held(redis);
+    const { engine, resend, deliver } = await holdBack(redis);
     const other = redis.engine();
     const theirs = claim("a");
     await other.tryAcquire(theirs, now());
@@ -172,7 +174,7 @@ describeWithServer("the first copy of a claim, where it arrives last", (it) => {
   });
 
   it("does not join the queue after a withdrawal", async (redis) => {
-    const { engine, resend, deliver } = await held(redis);
+    const { engine, resend, deliver } = await holdBack(redis);
     const other = redis.engine();
     await other.tryAcquire(claim("a"), now());
     const mine = claim("a");
@@ -187,7 +189,7 @@ describeWithServer("the first copy of a claim, where it arrives last", (it) => {
 
   for (const waitMs of [0, 5_000]) {
     it(`blocks for one ttl if its grant had expired unreleased (waitMs ${waitMs})`, async (redis) => {
-      const { lost, deliver, others } = await expired(redis, waitMs);
+      const { lost, deliver, others } = await expireUnreleased(redis, waitMs);
       const between = await others.acquire("a");
       await between.release();
       await deliver();
@@ -205,7 +207,7 @@ describeWithServer("the first copy of a claim, where it arrives last", (it) => {
   }
 
   it("waits behind another holder if its grant had expired unreleased, and ends there", async (redis) => {
-    const { lost, deliver, others } = await expired(redis, 5_000);
+    const { lost, deliver, others } = await expireUnreleased(redis, 5_000);
     const between = await others.acquire("a");
     await deliver();
     const waiting = others.acquire("a", { waitMs: 20_000, fair: "strict" });
@@ -226,9 +228,12 @@ describeWithServer("the first copy of a claim, where it arrives last", (it) => {
   });
 });
 
-/** A lease whose claim was sent twice; lost and not released, because its lock-delay must keep others out. */
-async function expired(redis: RedisTestServer, waitMs: number) {
-  const { engine, resend, deliver } = await held(redis);
+/**
+ * A lease whose claim was sent twice; lost and not released, because its lock-delay must keep
+ * others out.
+ */
+async function expireUnreleased(redis: RedisTestServer, waitMs: number) {
+  const { engine, resend, deliver } = await holdBack(redis);
   const [locks, others] = [new Locks(engine), redis.locks()];
   const terms = { ttlMs: 2_000, lockDelayMs: 200, renew: false, fair: "strict" } as const;
   const acquiring = locks.acquire("a", { ...terms, waitMs });
@@ -281,8 +286,10 @@ async function refuseRepeat(
   assert.deepEqual([error.code, error.effect], ["ENGINE", "unknown"]);
 }
 
-/** An engine whose requests are held back. resend makes its client send them again, past the relay. */
-async function held(redis: RedisTestServer) {
+/**
+ * An engine whose requests are held back. resend makes its client send them again, past the relay.
+ */
+async function holdBack(redis: RedisTestServer) {
   const relay = await redis.relay();
   let client: Redis;
   const shows = (own: Redis) => {

@@ -1,5 +1,5 @@
-// A release that is run and whose answer is lost, with Sentinels and on a Cluster. Their clients may send it
-// again by themselves, and run() must not take that for a loss.
+// A release that is run and whose answer is lost, with Sentinels and on a Cluster. Their clients
+// may send it again by themselves, and run() must not take that for a loss.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Relay } from "@holdfast/servers";

@@ -1,5 +1,5 @@
-// A client may send a command twice by itself: ioredis repeats unanswered commands when it reconnects, and the
-// engine sees only the answer to the repeat.
+// A client may send a command twice by itself: ioredis repeats unanswered commands when it
+// reconnects, and the engine sees only the answer to the repeat.
 import assert from "node:assert/strict";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
@@ -48,7 +48,8 @@ describeWithServer("a release that the client sends twice", (it) => {
     const next = await other.acquire("job");
     const calls = await redis.calls("evalsha");
     await loseAnswer(async () => (await redis.calls("evalsha")) > calls);
-    // The answers do not say whether the first release found the grant. The next holder keeps its own.
+    // The answers do not say whether the first release found the grant. The next holder keeps its
+    // own.
     await lease.release();
     assert.ok(await other.check(next.sequencer));
   });

@@ -1,5 +1,5 @@
-// A transaction that the program holds open on the client that the engine uses. The server answers "QUEUED" to
-// every command on that connection, and runs them at EXEC or never.
+// A transaction that the program holds open on the client that the engine uses. The server answers
+// "QUEUED" to every command on that connection, and runs them at EXEC or never.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { EngineError } from "../../../../errors.js";
@@ -21,7 +21,7 @@ interface Transaction {
 
 type Sends = { sendCommand(words: readonly string[]): Promise<unknown> };
 
-const WAYS: Readonly<Record<string, (redis: RedisTestServer) => Transaction>> = {
+const METHODS: Readonly<Record<string, (redis: RedisTestServer) => Transaction>> = {
   "ioredis' multi({ pipeline: false })": (redis) => {
     const client = redis.ioRedis();
     return {
@@ -49,7 +49,7 @@ const KEY = "holdfast:x";
 const unknownEffect = (error: unknown) =>
   error instanceof EngineError && error.effect === "unknown" && /MULTI/.test(error.message);
 
-for (const [way, opened] of Object.entries(WAYS)) {
+for (const [way, opened] of Object.entries(METHODS)) {
   describeWithServer(`a transaction held open by ${way}`, (it) => {
     it("loses a lease before anybody else is granted its resource", async (redis) => {
       const transaction = opened(redis);

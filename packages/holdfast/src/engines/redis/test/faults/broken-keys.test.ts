@@ -1,5 +1,5 @@
-// Somebody has put a list in place of one of our keys. An operation that is then refused without effect must
-// have none: the same claims hold, wait and have tombstones as before.
+// Somebody has put a list in place of one of our keys. An operation that is then refused without
+// effect must have none: the same claims hold, wait and have tombstones as before.
 import assert from "node:assert/strict";
 import type { Claim, Engine, Failed, Granted } from "../../../../engine.js";
 import { EngineError } from "../../../../errors.js";
@@ -10,16 +10,16 @@ import { describeWithServer, type RedisTestServer } from "../support/test-server
 
 const SHARED = { mode: "shared" } as const;
 
-interface Scene {
+interface Setup {
   readonly ours: Engine;
   readonly holder: Claim;
   readonly token: bigint;
   readonly waiter: Claim;
 }
 
-type Play = (scene: Scene) => Promise<unknown>;
+type OperationUnderTest = (setup: Setup) => Promise<unknown>;
 
-const OPERATIONS: Record<string, Play> = {
+const OPERATIONS: Record<string, OperationUnderTest> = {
   release: ({ ours, holder }) => ours.release([{ ...holder, tombstoneMs: 0 }], now()),
   "release with a tombstone": ({ ours, holder }) =>
     ours.release([{ ...holder, tombstoneMs: 60_000 }], now()),
@@ -47,11 +47,11 @@ describeWithServer("keys of another type", (it) => {
       for (const broken of keysOf("holdfast:a")) {
         for (const [name, operation] of Object.entries(OPERATIONS)) {
           await redis.admin.flushall();
-          const scene = await arranged(ours, theirs, mode);
+          const setup = await setUp(ours, theirs, mode);
           await redis.admin.del(broken);
           await redis.admin.rpush(broken, "not a lock");
           const before = await state(redis);
-          const effect = await effectOf(operation(scene));
+          const effect = await effectOf(operation(setup));
           if (effect === null) continue;
           assert.equal(effect, "none");
           refused++;
@@ -67,7 +67,7 @@ describeWithServer("keys of another type", (it) => {
     for (const broken of ["queue", "waiters", "fence"]) {
       await redis.admin.flushall();
       const [ours, theirs] = [redis.engine(), redis.engine()];
-      const { holder } = await arranged(ours, theirs, "exclusive");
+      const { holder } = await setUp(ours, theirs, "exclusive");
       await redis.admin.del(`{holdfast:a}:${broken}`);
       await redis.admin.rpush(`{holdfast:a}:${broken}`, "not a lock");
       const [answer] = await ours.release([{ ...holder, tombstoneMs: 0 }], now());
@@ -77,11 +77,11 @@ describeWithServer("keys of another type", (it) => {
   });
 });
 
-async function arranged(
+async function setUp(
   ours: Engine,
   theirs: Engine,
   mode: "exclusive" | "shared" | "free",
-): Promise<Scene> {
+): Promise<Setup> {
   const holder = claim("a", mode === "shared" ? SHARED : {});
   const waiter = claim("a");
   if (mode === "free") return { ours, holder, token: 1_000_000n, waiter };

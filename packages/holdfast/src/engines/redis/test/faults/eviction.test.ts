@@ -37,7 +37,7 @@ describe("eviction", () => {
           const said = await warningsOf(async (said) => {
             const locks = redis.locks({ client });
             for (let i = 0; i < 3; i++) await (await locks.acquire("a")).release();
-            await until("it is told", () => said.length > 0);
+            await until("the warning comes", () => said.length > 0);
           });
           assert.equal(said.length, 1);
           assert.equal(said[0]!.code, "HOLDFAST_EVICTION");
@@ -65,7 +65,7 @@ describe("eviction", () => {
           const asked = engine.tryAcquire(claim("a"), now()).catch(() => {});
           if (client !== ioredis) await nodeRedis.connect();
           await asked;
-          await until("it is told", () => said.length > 0, 20_000);
+          await until("the warning comes", () => said.length > 0, 20_000);
         });
         assert.equal(said.length, 1);
       }
@@ -95,7 +95,7 @@ describe("eviction", () => {
       try {
         const locks = redis.locks({ user: ["limited", "secret"], client: "node-redis" });
         await (await locks.acquire("a")).release();
-        await until("it is told", () => told.includes("eviction check"));
+        await until("the event comes", () => told.includes("eviction check"));
       } finally {
         channels.failed.unsubscribe(hear);
       }

@@ -1,5 +1,5 @@
-// A primary with two replicas, watched by Sentinels. It is paused and resumed, so for some seconds there are
-// two primaries.
+// A primary with two replicas, watched by Sentinels. It is paused and resumed, so for some seconds
+// there are two primaries.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -59,7 +59,8 @@ describe("a failover by Sentinels", () => {
     const fresh = pinned(successor);
     const winner = await fresh.acquire("a", { ttlMs: 30_000 });
     primary.resume();
-    // The documented weakness: the old primary does not know of its successor, and its writes will be lost.
+    // The documented weakness: the old primary does not know of its successor, and its writes will
+    // be lost.
     const loser = await stale.acquire("a", { ttlMs: 30_000 });
     assert.ok(winner.held && loser.held, "this failover made no two holders");
     // With `replicas`, the old primary confirms neither new grants nor renewals of old ones.

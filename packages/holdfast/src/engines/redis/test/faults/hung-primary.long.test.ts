@@ -1,5 +1,5 @@
-// A Cluster primary that hangs keeps its connections and answers nothing, so clients do not learn that another
-// node has taken its place.
+// A Cluster primary that hangs keeps its connections and answers nothing, so clients do not learn
+// that another node has taken its place.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { exponential } from "../../../../core/acquiring/retry.js";

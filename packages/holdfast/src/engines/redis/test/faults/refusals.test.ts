@@ -75,7 +75,8 @@ describeWithServer(
     });
 
     it("an acquire that was given up gets a tombstone even if the server is out of memory", async (redis) => {
-      // The answer to the acquire was lost, so its release asks for a tombstone, which needs memory.
+      // The answer to the acquire was lost, so its release asks for a tombstone, which needs
+      // memory.
       const engine = redis.engine();
       const lost = claim("a");
       await engine.tryAcquire(lost, now());
@@ -183,7 +184,9 @@ async function withoutMemory(redis: RedisTestServer, work: () => Promise<void>):
   }
 }
 
-/** Keeps the server busy. Resolves when it answers BUSY; gives a function that waits for the end. */
+/**
+ * Keeps the server busy. Resolves when it answers BUSY; gives a function that waits for the end.
+ */
 async function slowScript(redis: RedisTestServer, ms: number): Promise<{ end: Promise<unknown> }> {
   const script = `
     local function ms() local t = redis.call('TIME') return t[1] * 1000 + t[2] / 1000 end

@@ -1,5 +1,5 @@
-// With `replicas`, a pushed grant is confirmed before the waiter gets it. A stopped replica keeps the
-// connection that waits for it busy, so the next calls of the engine arrive in a known order.
+// With `replicas`, a pushed grant is confirmed before the waiter gets it. A stopped replica keeps
+// the connection that waits for it busy, so the next calls of the engine arrive in a known order.
 import assert from "node:assert/strict";
 import type { Claim, Engine, Granted, Queued } from "../../../../engine.js";
 import { now } from "../../../../test-support/call.fixture.js";
@@ -29,7 +29,7 @@ describeWithServer(
     for (const client of CLIENT_NAMES) {
       for (const kind of Object.keys(KINDS)) {
         it(`its confirmation does not shorten a grant that a heartbeat got (${client}, ${kind})`, async (g) => {
-          const { waiter, waiting, grantOnce, settled } = await stage(g, client, KINDS[kind]!);
+          const { waiter, waiting, grantOnce, settled } = await setUp(g, client, KINDS[kind]!);
           const asked = now();
           let answers: Promise<readonly { kind: string }[]>;
           await grantOnce(() => {
@@ -43,17 +43,17 @@ describeWithServer(
       }
 
       it(`the waiter gets it once, for its whole ttl and no longer (${client})`, async (g) => {
-        const { told, grantOnce, settled } = await stage(g, client, {});
+        const { pushed, grantOnce, settled } = await setUp(g, client, {});
         await grantOnce(() => {});
-        await until("it is told", () => told.length > 0, 20_000);
+        await until("it is granted", () => pushed.length > 0, 20_000);
         await settled();
-        assert.equal(told.length, 1);
-        assert.equal(told[0]!.ttlMs, LONG_MS);
-        await assertValidity(g, told[0]!, told[0]!.since);
+        assert.equal(pushed.length, 1);
+        assert.equal(pushed[0]!.ttlMs, LONG_MS);
+        await assertValidity(g, pushed[0]!, pushed[0]!.since);
       });
 
       it(`its confirmation does not shorten a renewal (${client})`, async (g) => {
-        const { waiter, waiting, grantOnce, settled } = await stage(g, client, {});
+        const { waiter, waiting, grantOnce, settled } = await setUp(g, client, {});
         let renewing: Promise<readonly { kind: string }[]>;
         const asked = now();
         await grantOnce(() => {
@@ -68,12 +68,12 @@ describeWithServer(
       });
 
       it(`the waiter does not get it if it was released before (${client})`, async (g) => {
-        const { waiter, waiting, told, grantOnce, settled } = await stage(g, client, {});
+        const { waiter, waiting, pushed, grantOnce, settled } = await setUp(g, client, {});
         await grantOnce(() => {});
         const [answer] = await waiter.release([{ ...waiting, tombstoneMs: 0 }], now());
         assert.equal(answer!.kind, "released");
         await settled();
-        assert.equal(told.length, 0);
+        assert.equal(pushed.length, 0);
         assert.deepEqual(await truth(g.admin, "a"), []);
       });
     }
@@ -82,7 +82,7 @@ describeWithServer(
 );
 
 /** A holder, and behind it a waiter whose engine needs a replica. */
-async function stage(redis: RedisTestServer, client: ClientName, more: Partial<Claim>) {
+async function setUp(redis: RedisTestServer, client: ClientName, more: Partial<Claim>) {
   const [replica] = await redis.replicas(1);
   const holder = redis.engine();
   const waiter = redis.engine({ client, replicas: REPLICAS });
@@ -90,19 +90,21 @@ async function stage(redis: RedisTestServer, client: ClientName, more: Partial<C
     Claim,
     Claim,
   ];
-  const told: Granted[] = [];
-  waiter.queue!.onGrant((_, granted) => told.push(granted));
+  const pushed: Granted[] = [];
+  waiter.queue!.onGrant((_, granted) => pushed.push(granted));
   await holder.tryAcquire(held, now());
   const answer = (await waiter.queue!.enqueue(waiting, now())) as Queued;
   assert.equal(answer.kind, "queued");
 
-  /** The holder releases, and the push arrives. The call of `first` is sent before the confirmation. */
+  /**
+   * The holder releases, and the push arrives. The call of `first` is sent before the confirmation.
+   */
   const grantOnce = async (first: () => void) => {
     replica!.pause();
     const busy = waiter.tryAcquire(claim("other"), now());
     await until("it waits for the replica", () => isBlocked(redis));
     first();
-    const heard = hearsOf(redis, waiter);
+    const heard = messagesArrive(redis, waiter);
     await holder.release([{ ...held, tombstoneMs: 0 }], now());
     await heard();
     replica!.resume();
@@ -110,11 +112,11 @@ async function stage(redis: RedisTestServer, client: ClientName, more: Partial<C
   };
   /** Resolves after everything that the waiter's engine has sent until now. */
   const settled = async () => void (await waiter.tryAcquire(claim("last"), now()));
-  return { waiter, waiting, told, grantOnce, settled };
+  return { waiter, waiting, pushed, grantOnce, settled };
 }
 
 /** Messages arrive in order: when this one has arrived, every push before it has. */
-function hearsOf(redis: RedisTestServer, engine: Engine): () => Promise<void> {
+function messagesArrive(redis: RedisTestServer, engine: Engine): () => Promise<void> {
   const heard = new Promise<void>((resolve) => {
     engine.watch!.onChange(() => resolve());
   });

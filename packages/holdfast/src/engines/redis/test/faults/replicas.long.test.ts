@@ -1,5 +1,5 @@
-// Grants and renewals that count only when replicas have them. A stopped replica stays connected and confirms
-// nothing.
+// Grants and renewals that count only when replicas have them. A stopped replica stays connected
+// and confirms nothing.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { describe, test } from "node:test";
@@ -26,7 +26,7 @@ const ONE = { wait: 1, timeoutMs: TIMEOUT_MS };
 const PATIENT = { wait: 1, timeoutMs: 4_000 };
 const retry = () => fixed({ delayMs: 10 });
 /** Extra time for a busy machine. */
-const ROOM_MS = 2_500;
+const SLACK_MS = 2_500;
 
 describeWithServer(
   "replicas",
@@ -57,7 +57,10 @@ describeWithServer(
             ...{ code: "ENGINE", effect: "unknown" },
             message: /^2 of the 3 replicas/,
           });
-          await until("it is given back", async () => !(await redis.admin.exists("holdfast:a")));
+          await until(
+            "its grant is released",
+            async () => !(await redis.admin.exists("holdfast:a")),
+          );
         }
         // Each claim left a tombstone, in case a copy of it is still on its way.
         assert.equal(await redis.admin.zcard("{holdfast:a}:gone"), 3);
@@ -72,9 +75,9 @@ describeWithServer(
         const started = performance.now();
         await assert.rejects(locks.acquire("a"), { code: "ENGINE", message: /^0 of the 1/ });
         const tookMs = performance.now() - started;
-        assert.ok(tookMs > TIMEOUT_MS * 0.9 && tookMs < TIMEOUT_MS + ROOM_MS, `${tookMs} ms`);
+        assert.ok(tookMs > TIMEOUT_MS * 0.9 && tookMs < TIMEOUT_MS + SLACK_MS, `${tookMs} ms`);
         for (const replica of replicas) replica.resume();
-        await until("it is given back", async () => !(await redis.admin.exists("holdfast:a")));
+        await until("its grant is released", async () => !(await redis.admin.exists("holdfast:a")));
         // The replicas may need longer to catch up.
         await locks.acquire("a", { retry: retry() });
       });
@@ -128,7 +131,7 @@ describeWithServer(
         void asked.finally(() => {
           settled = true;
         });
-        await until("it waits for the replica", () => blocked(redis));
+        await until("it waits for the replica", () => blockedConnection(redis));
         const ping = own as unknown as { ping(): Promise<string> };
         assert.equal(await ping.ping(), "PONG");
         // Nor are inspections and releases of the engine itself.
@@ -154,7 +157,7 @@ describeWithServer(
         await engine.tryAcquire(claim("warm up"), now());
         replica!.pause();
         const asked = engine.tryAcquire(claim("a"), now());
-        await until("it waits for the replica", () => blocked(redis));
+        await until("it waits for the replica", () => blockedConnection(redis));
         await sleep(50);
         relay.cut();
         relay.mend();
@@ -179,8 +182,8 @@ describeWithServer(
       await engine.tryAcquire(claim("warm up"), now());
       replica!.pause();
       const asked = engine.tryAcquire(claim("a"), now());
-      await until("it waits for the replica", () => blocked(redis));
-      await openUntil(second.server, (await blocked(redis)) - 1);
+      await until("it waits for the replica", () => blockedConnection(redis));
+      await openUntil(second.server, (await blockedConnection(redis)) - 1);
       await sleep(50);
       relay.aim(second.server.port);
       relay.cut();
@@ -207,7 +210,7 @@ describe("an invalid number of replicas", () => {
 });
 
 /** The number of a connection that waits for replicas, or 0. */
-async function blocked(redis: RedisTestServer): Promise<number> {
+async function blockedConnection(redis: RedisTestServer): Promise<number> {
   const list = String(await redis.admin.call("CLIENT", "LIST"));
   return Number(/^id=(\d+) .* flags=\S*b/m.exec(list)?.[1] ?? 0);
 }

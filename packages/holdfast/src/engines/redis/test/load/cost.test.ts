@@ -1,5 +1,5 @@
-// What one operation costs the server among few and among many, by the time that the server counts for
-// scripts. The fastest of several rounds counts, because a busy machine only adds time.
+// What one operation costs the server among few and among many, by the time that the server counts
+// for scripts. The fastest of several rounds counts, because a busy machine only adds time.
 import assert from "node:assert/strict";
 import type { Claim, Engine } from "../../../../engine.js";
 import { now } from "../../../../test-support/call.fixture.js";
@@ -8,13 +8,15 @@ import { describeWithServer, type RedisTestServer } from "../support/test-server
 
 const [FEW, MANY] = [50, 2_000];
 const ROUNDS = 15;
-// The logarithm of 2,000 is twice that of 50, and only a part of the work grows with it. An operation that
-// reads everybody becomes forty times as slow.
+// The logarithm of 2,000 is twice that of 50, and only a part of the work grows with it. An
+// operation that reads everybody becomes forty times as slow.
 const MOST_GROWTH = 3;
 // A script that reads all 2,000 for each of 512 operations takes seconds.
 const LONGEST_SCRIPT_MS = 800;
 
-/** What one round measures. Each call of the engine is one script; the crowd already holds or waits. */
+/**
+ * What one round measures. Each call of the engine is one script; the crowd already holds or waits.
+ */
 type Act = (engine: Engine, crowd: readonly Claim[], more: Partial<Claim>) => Promise<unknown>;
 
 const HOLDING: Record<string, Act> = {
@@ -77,7 +79,7 @@ describeWithServer("cost", (it) => {
   }
 
   it("renewals and releases of 2,000 readers at once do not block the server for long", async (redis) => {
-    const { engine, crowd } = await gather(redis, MANY, { mode: "shared" }, (one, engine) =>
+    const { engine, crowd } = await makeCrowd(redis, MANY, { mode: "shared" }, (one, engine) =>
       engine.tryAcquire(one, now()),
     );
     await redis.admin.config("RESETSTAT");
@@ -96,23 +98,24 @@ describeWithServer("cost", (it) => {
     const other = redis.engine();
     const writer = claim("a");
     await other.tryAcquire(writer, now());
-    const told = new Set<string>();
-    const { engine, crowd } = await gather(redis, MANY, { mode: "shared" }, (one, engine) =>
+    const pushed = new Set<string>();
+    const { engine, crowd } = await makeCrowd(redis, MANY, { mode: "shared" }, (one, engine) =>
       engine.queue!.enqueue(one, now()),
     );
-    engine.queue!.onGrant(({ grantId }) => void told.add(grantId));
+    engine.queue!.onGrant(({ grantId }) => void pushed.add(grantId));
     await redis.admin.slowlog("RESET");
     await other.release([{ ...writer, tombstoneMs: 0 }], now());
     const deadline = Date.now() + 40_000;
-    while (told.size < MANY && Date.now() < deadline) await new Promise((go) => setTimeout(go, 20));
-    assert.equal(told.size, MANY, "not all of them were granted");
-    assert.ok(crowd.every(({ grantId }) => told.has(grantId)));
+    while (pushed.size < MANY && Date.now() < deadline)
+      await new Promise((go) => setTimeout(go, 20));
+    assert.equal(pushed.size, MANY, "not all of them were granted");
+    assert.ok(crowd.every(({ grantId }) => pushed.has(grantId)));
     await assertShort(redis);
   });
 });
 
 /** Makes so many holders or waiters of one engine. */
-async function gather(
+async function makeCrowd(
   redis: RedisTestServer,
   count: number,
   terms: Partial<Claim>,
@@ -137,7 +140,7 @@ async function compare(
   const spent: number[] = [];
   for (const count of [FEW, MANY]) {
     await redis.admin.flushall();
-    const { engine, crowd } = await gather(redis, count, terms, (one, at) => enter(at, one));
+    const { engine, crowd } = await makeCrowd(redis, count, terms, (one, at) => enter(at, one));
     let least = Infinity;
     for (let round = 0; round < ROUNDS; round++) {
       await redis.admin.config("RESETSTAT");

@@ -1,5 +1,6 @@
-// A crowd over twenty connections: 2,000 strict waiters at a semaphore of 10, 2,000 readers that renew, and
-// one bystander. All are served, no lease is lost, and no script blocks the server for long.
+// A crowd over twenty connections: 2,000 strict waiters at a semaphore of 10, 2,000 readers that
+// renew, and one bystander. All are served, no lease is lost, and no script blocks the server for
+// long.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Lease } from "../../../../core/holding/lease.js";
@@ -8,8 +9,9 @@ import { describeWithServer } from "../support/test-server.fixture.js";
 const CONNECTIONS = 20;
 const CROWD = 2_000;
 const READER_TTL_MS = 6_000;
-// On an idle machine one script in a thousand takes 5 ms, and none takes 25. A busy machine interrupts the
-// server in the middle of a script, and that time counts, too. Scripts that read everybody take seconds.
+// On an idle machine one script in a thousand takes 5 ms, and none takes 25. A busy machine
+// interrupts the server in the middle of a script, and that time counts, too. Scripts that read
+// everybody take seconds.
 const MOST_MS = 250;
 const LONGEST_MS = 1_000;
 

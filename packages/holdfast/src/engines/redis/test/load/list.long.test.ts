@@ -1,11 +1,13 @@
-// 100,000 names: the time is linear, the client holds one page at a time, and no page blocks the server for long.
+// 100,000 names: the time is linear, the client holds one page at a time, and no page blocks the
+// server for long.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fill } from "../support/names.fixture.js";
 import { describeWithServer } from "../support/test-server.fixture.js";
 
 const NAMES = 100_000;
-// On an idle machine a page takes 4 ms. A busy machine interrupts the server in the middle of a page.
+// On an idle machine a page takes 4 ms. A busy machine interrupts the server in the middle of a
+// page.
 const LONGEST_MS = 200;
 const MOST_HEAP_MB = 60;
 

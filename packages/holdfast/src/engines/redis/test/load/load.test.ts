@@ -44,7 +44,8 @@ describeWithServer("load", (it) => {
           await lease.release();
         });
         await redis.untilWaiters(other, "a", fair === "strict" ? 500 : 1);
-        // If an assertion fails, the waits end with their connection. Those errors are not the cause.
+        // If an assertion fails, the waits end with their connection. Those errors are not the
+        // cause.
         for (const wait of waits) wait.catch(() => {});
         await isAtMost(5, redis, 2_000);
         const started = performance.now();

@@ -17,7 +17,7 @@ const KINDS: Record<string, Partial<Claim>> = {
 describeWithServer("a claim that does not wait", (it) => {
   for (const [kind, terms] of Object.entries(KINDS)) {
     it(`is granted a free resource although a dead waiter is queued (${kind})`, async (redis) => {
-      const { other, held, relay } = await stand(redis, terms);
+      const { other, held, relay } = await setUp(redis, terms);
       relay.cut();
       await until("nobody listens for the dead waiter", async () => (await listeners(redis)) === 1);
       await other.release([{ ...held, tombstoneMs: 0 }], now());
@@ -29,20 +29,20 @@ describeWithServer("a claim that does not wait", (it) => {
     });
 
     it(`does not overtake a waiter whose process listens (${kind})`, async (redis) => {
-      const { ours, other, held, waiter } = await stand(redis, terms);
-      const told: string[] = [];
-      ours.queue!.onGrant(({ grantId }) => void told.push(grantId));
+      const { ours, other, held, waiter } = await setUp(redis, terms);
+      const pushed: string[] = [];
+      ours.queue!.onGrant(({ grantId }) => void pushed.push(grantId));
       // The waiter is late, as after a pause of its process. Nobody else waits, so it is promoted.
       await silence(redis.admin, "a", 3_000);
       await redis.admin.del("holdfast:a");
       assert.equal((await other.tryAcquire(claim("a", terms), now())).kind, "busy");
-      await until("the waiter is told", () => told.includes(waiter.grantId));
+      await until("the waiter is granted", () => pushed.includes(waiter.grantId));
       assert.equal((await other.renew([{ ...held, ttlMs: 1_000 }], now()))[0]?.kind, "gone");
     });
   }
 
   it("leaves a turn to a live waiter that gets no pushes", async (redis) => {
-    const { ours, other, held, waiter, relay } = await stand(redis, {}, true);
+    const { ours, other, held, waiter, relay } = await setUp(redis, {}, true);
     relay.cut();
     await until("nobody listens for it", async () => (await listeners(redis)) === 1);
     await other.release([{ ...held, tombstoneMs: 0 }], now());
@@ -61,8 +61,10 @@ describeWithServer("a claim that does not wait", (it) => {
   });
 });
 
-/** A holder, and a waiter of another process. With deafOnly the relay cuts only the waiter's pushes. */
-async function stand(redis: RedisTestServer, terms: Partial<Claim>, deafOnly = false) {
+/**
+ * A holder, and a waiter of another process. With deafOnly the relay cuts only the waiter's pushes.
+ */
+async function setUp(redis: RedisTestServer, terms: Partial<Claim>, deafOnly = false) {
   const relay = await redis.relay();
   const ours = redis.engine(deafOnly ? { pushPort: relay.port } : { port: relay.port });
   const other = redis.engine();

@@ -13,8 +13,8 @@ describeWithServer("dead waiters", (it) => {
   it("dead waiters behind a live head are removed by the waiters behind them", async (redis) => {
     const engine = redis.engine();
     await engine.tryAcquire(claim("a"), now());
-    const [head, dead, last] = await stand(engine, 3);
-    await silence(redis, "a", [dead!.grantId]);
+    const [head, dead, last] = await enqueueMany(engine, 3);
+    await ageHeartbeats(redis, "a", [dead!.grantId]);
     assert.equal(
       (await engine.inspect("a", now())).waiters.length,
       2,
@@ -30,8 +30,8 @@ describeWithServer("dead waiters", (it) => {
     const engine = redis.engine();
     const holder = claim("a");
     await engine.tryAcquire(holder, now());
-    const [dead, next] = await stand(engine, 2);
-    await silence(redis, "a", [dead!.grantId]);
+    const [dead, next] = await enqueueMany(engine, 2);
+    await ageHeartbeats(redis, "a", [dead!.grantId]);
     await engine.release([{ ...holder, tombstoneMs: 0 }], now());
     const [answer] = await engine.queue!.heartbeat([next!], now());
     assert.equal(answer?.kind, "granted");
@@ -46,16 +46,16 @@ describeWithServer("dead waiters", (it) => {
     await engine.queue!.enqueue(dead, now());
     const other = claim("a", { mode: "shared", limit: 3 });
     await assert.rejects(engine.queue!.enqueue(other, now()), /limit/);
-    await silence(redis, "a", [dead.grantId]);
+    await ageHeartbeats(redis, "a", [dead.grantId]);
     assert.equal((await engine.queue!.enqueue(other, now())).kind, "queued");
   });
 
   it("a waiter that joins a queue of dead waiters just before its expiry stays", async (redis) => {
     const engine = redis.engine();
     await engine.tryAcquire(claim("a"), now());
-    await stand(engine, 1);
+    await enqueueMany(engine, 1);
     for (const key of ["queue", "waiters"]) await redis.admin.pexpire(`{holdfast:a}:${key}`, 200);
-    const [late] = await stand(engine, 1);
+    const [late] = await enqueueMany(engine, 1);
     await sleep(300);
     const [answer] = await engine.queue!.heartbeat([late!], now());
     assert.equal(answer?.kind, "queued");
@@ -64,7 +64,7 @@ describeWithServer("dead waiters", (it) => {
   it("a queue without heartbeats leaves nothing behind", async (redis) => {
     const engine = redis.engine({ idleMs: 1_000 });
     await engine.tryAcquire(claim("a", { ttlMs: 200 }), now());
-    await stand(engine, 3);
+    await enqueueMany(engine, 3);
     for (const key of ["queue", "waiters"]) {
       const left = await redis.admin.pttl(`{holdfast:a}:${key}`);
       assert.ok(left > 15_000 && left <= 20_000, `${key} is kept for ${left} ms`);
@@ -74,14 +74,18 @@ describeWithServer("dead waiters", (it) => {
   });
 });
 
-async function stand(engine: Engine, count: number) {
+async function enqueueMany(engine: Engine, count: number) {
   const waiters = Array.from({ length: count }, () => claim("a"));
   for (const waiter of waiters) await engine.queue!.enqueue(waiter, now());
   return waiters;
 }
 
 /** Makes the last heartbeat of these waiters older: sets back the first time in their records. */
-async function silence(redis: RedisTestServer, resource: string, grantIds: readonly string[]) {
+async function ageHeartbeats(
+  redis: RedisTestServer,
+  resource: string,
+  grantIds: readonly string[],
+) {
   const key = `{holdfast:${resource}}:waiters`;
   for (const id of grantIds) {
     const record = (await redis.admin.hget(key, id)) ?? "";

@@ -15,28 +15,28 @@ const MISSED_MS = 2_100;
 
 describeWithServer("the first live waiter", (it) => {
   it("asks when the holder's key ends, behind waiters whose process does not listen", async (redis) => {
-    const { nextHeartbeatMs, next, last, before, relay } = await stand(redis);
+    const { nextHeartbeatMs, next, last, before, relay } = await setUp(redis);
     assert.equal(await nextHeartbeatMs(next), HEARTBEAT_MS, "the waiters before it ask");
-    await deafen(redis, relay, before);
+    await cutPushes(redis, relay, before);
     assert.ok((await nextHeartbeatMs(next)) <= TTL_MS, "it does not know that it comes first");
     assert.equal(await nextHeartbeatMs(last), HEARTBEAT_MS, "nor need the one behind it look");
   });
 
   it("asks when the holder's key ends, behind waiters that missed two heartbeats", async (redis) => {
-    const { nextHeartbeatMs, next, last, before } = await stand(redis);
-    await silence(redis, before);
+    const { nextHeartbeatMs, next, last, before } = await setUp(redis);
+    await ageHeartbeats(redis, before);
     assert.ok((await nextHeartbeatMs(next)) <= TTL_MS, "it does not know that it comes first");
     assert.equal(await nextHeartbeatMs(last), HEARTBEAT_MS, "nor need the one behind it look");
   });
 
   for (const how of ["releases", "dies"] as const) {
     it(`is granted before the waiters of a stopped process, when the holder ${how}`, async (redis) => {
-      const { holder, ours, other, held, before, next, told } = await stand(redis);
-      await silence(redis, before);
+      const { holder, ours, other, held, before, next, pushed } = await setUp(redis);
+      await ageHeartbeats(redis, before);
       if (how === "dies") await redis.admin.del("holdfast:a");
       else await holder.release([held], now());
       if (how === "dies") await other.queue!.heartbeat([next], now());
-      else await until("it is told", () => told.includes(next.grantId));
+      else await until("it is granted", () => pushed.includes(next.grantId));
       const [answer] = await other.queue!.heartbeat([next], now());
       assert.equal(answer?.kind, "granted");
       await other.release([{ ...next, tombstoneMs: 0 }], now());
@@ -46,16 +46,19 @@ describeWithServer("the first live waiter", (it) => {
   }
 
   it("is the head, if no waiter has sent a heartbeat for a while", async (redis) => {
-    const { holder, held, before, next, last, told } = await stand(redis);
-    await silence(redis, [...before, next, last]);
+    const { holder, held, before, next, last, pushed } = await setUp(redis);
+    await ageHeartbeats(redis, [...before, next, last]);
     await holder.release([held], now());
-    await until("it is told", () => told.length > 0);
-    assert.deepEqual(told, [before[0].grantId]);
+    await until("it is granted", () => pushed.length > 0);
+    assert.deepEqual(pushed, [before[0].grantId]);
   });
 });
 
-/** A holder, two waiters of a process whose pushes can be cut, and two of another process behind them. */
-async function stand(redis: RedisTestServer) {
+/**
+ * A holder, two waiters of a process whose pushes can be cut, and two of another process behind
+ * them.
+ */
+async function setUp(redis: RedisTestServer) {
   const relay = await redis.relay();
   const [holder, ours, other] = [
     redis.engine(),
@@ -68,9 +71,9 @@ async function stand(redis: RedisTestServer) {
   await holder.tryAcquire(held, now());
   for (const waiter of before) await ours.queue!.enqueue(waiter, now());
   for (const waiter of [next, last]) await other.queue!.enqueue(waiter, now());
-  const told: string[] = [];
+  const pushed: string[] = [];
   for (const engine of [ours, other]) {
-    engine.queue!.onGrant(({ grantId }) => void told.push(grantId));
+    engine.queue!.onGrant(({ grantId }) => void pushed.push(grantId));
   }
   const nextHeartbeatMs = async (waiter: Claim) => {
     const renew = (ttlMs: number) => holder.renew([{ ...held, ttlMs }], now());
@@ -81,11 +84,11 @@ async function stand(redis: RedisTestServer) {
     assert.ok(answer?.kind === "queued", `it is ${answer?.kind}`);
     return answer.nextHeartbeatMs;
   };
-  return { holder, ours, other, held, before, next, last, relay, told, nextHeartbeatMs };
+  return { holder, ours, other, held, before, next, last, relay, pushed, nextHeartbeatMs };
 }
 
 /** Makes the waiters late: they have missed two heartbeats. */
-async function silence(redis: RedisTestServer, waiters: readonly Claim[]): Promise<void> {
+async function ageHeartbeats(redis: RedisTestServer, waiters: readonly Claim[]): Promise<void> {
   for (const { grantId } of waiters) {
     const record = (await redis.admin.hget(WAITERS, grantId)) ?? "";
     const aged = record.replace(/\b\d{13}\b/, (ms) => String(Number(ms) - MISSED_MS));
@@ -95,7 +98,7 @@ async function silence(redis: RedisTestServer, waiters: readonly Claim[]): Promi
 }
 
 /** Cuts the pushes of the waiters' process, as if it was killed. */
-async function deafen(
+async function cutPushes(
   redis: RedisTestServer,
   relay: Relay,
   [waiter]: readonly Claim[],

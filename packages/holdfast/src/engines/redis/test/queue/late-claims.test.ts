@@ -1,5 +1,5 @@
-// With `replicas`, claims have a connection of their own. If only that connection hangs, a claim arrives after
-// its release, and perhaps after the tombstone of its release has expired.
+// With `replicas`, claims have a connection of their own. If only that connection hangs, a claim
+// arrives after its release, and perhaps after the tombstone of its release has expired.
 import assert from "node:assert/strict";
 import { until } from "../../../../test-support/until.fixture.js";
 import {
@@ -19,10 +19,10 @@ describeWithServer(
     for (const client of CLIENT_NAMES) {
       for (const waitMs of [0, 300]) {
         it(`leaves no grant (${client}, waitMs ${waitMs})`, async (redis) => {
-          const { locks, relay } = await stage(redis, client);
+          const { locks, relay } = await setUp(redis, client);
           relay.hold();
           await assert.rejects(locks.acquire("a", { ...CALL, waitMs }), { code: "ENGINE" });
-          await forgotten(redis, 1);
+          await deleteTombstones(redis, 1);
           const before = await redis.calls("wait");
           relay.deliver();
           await until("the claim was run", async () => (await redis.calls("wait")) > before);
@@ -34,13 +34,13 @@ describeWithServer(
       }
 
       it(`is not sent if it waited behind another call (${client})`, async (redis) => {
-        const { locks, relay } = await stage(redis, client);
+        const { locks, relay } = await setUp(redis, client);
         relay.hold();
         const count = 5;
         for (let i = 0; i < count; i++) {
           await assert.rejects(locks.acquire("a", { ...CALL, waitMs: 0 }), { code: "ENGINE" });
         }
-        await forgotten(redis, count);
+        await deleteTombstones(redis, count);
         const before = await redis.calls("wait");
         relay.deliver();
         await until("the first claim was run", async () => (await redis.calls("wait")) > before);
@@ -54,7 +54,7 @@ describeWithServer(
   PROMPT,
 );
 
-async function stage(redis: RedisTestServer, client: (typeof CLIENT_NAMES)[number]) {
+async function setUp(redis: RedisTestServer, client: (typeof CLIENT_NAMES)[number]) {
   await redis.replicas(1);
   const relay = await redis.relay();
   const locks = redis.locks({ client, pushPort: relay.port, replicas: REPLICAS });
@@ -63,7 +63,7 @@ async function stage(redis: RedisTestServer, client: (typeof CLIENT_NAMES)[numbe
 }
 
 /** Waits for so many releases and deletes their tombstones, as if two minutes had passed. */
-async function forgotten(redis: RedisTestServer, releases: number): Promise<void> {
+async function deleteTombstones(redis: RedisTestServer, releases: number): Promise<void> {
   await until("all tombstones are there", async () => (await redis.admin.zcard(GONE)) === releases);
   await redis.admin.del(GONE);
 }

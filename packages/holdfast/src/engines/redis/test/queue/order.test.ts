@@ -30,7 +30,7 @@ const KINDS: Readonly<Record<string, Partial<Claim>>> = {
 /** A renewal alone, and one of many that travel as one operation. */
 const BATCHES: Readonly<Record<string, readonly string[]>> = { alone: [], together: ["b", "c"] };
 
-async function stage(redis: RedisTestServer, kind: string, batch: string) {
+async function setUp(redis: RedisTestServer, kind: string, batch: string) {
   const engine = redis.engine();
   const held = claim("a", { ttlMs: TTL_MS, tokens: 3, ...KINDS[kind] });
   const granted = await engine.tryAcquire(held, now());
@@ -50,7 +50,7 @@ for (const kind of Object.keys(KINDS)) {
   for (const batch of Object.keys(BATCHES)) {
     describeWithServer(`renewals of a grant (${kind}, ${batch})`, (it) => {
       it("a renewal that arrives after a later one for the same ttl changes nothing", async (g) => {
-        const { renew, leftMs } = await stage(g, kind, batch);
+        const { renew, leftMs } = await setUp(g, kind, batch);
         const early = now();
         assert.equal((await renew({ ttlMs: TTL_MS })).kind, "renewed");
         const late = await renew({ ttlMs: 2_000 }, early);
@@ -60,7 +60,7 @@ for (const kind of Object.keys(KINDS)) {
       });
 
       it("a renewal that arrives after a later one for another ttl changes nothing", async (g) => {
-        const { renew, leftMs } = await stage(g, kind, batch);
+        const { renew, leftMs } = await setUp(g, kind, batch);
         const early = now();
         await renew({ ttlMs: 60_000 });
         await renew({ ttlMs: 2_000 }, early);
@@ -72,7 +72,7 @@ for (const kind of Object.keys(KINDS)) {
       });
 
       it("the token in use is the largest that a renewal named", async (g) => {
-        const { engine, token, renew } = await stage(g, kind, batch);
+        const { engine, token, renew } = await setUp(g, kind, batch);
         const inUse = async () => (await engine.inspect("a", now())).holders[0]?.token;
         const early = now();
         await renew({ index: 2 });
@@ -95,7 +95,7 @@ for (const kind of Object.keys(KINDS)) {
       });
 
       it("no renewal follows one that leaves its grant behind", async (g) => {
-        const { engine, held, token, renew, leftMs } = await stage(g, kind, batch);
+        const { engine, held, token, renew, leftMs } = await setUp(g, kind, batch);
         const [early, leaving] = [now(), now()];
         assert.equal((await renew({ ttlMs: 5_000, leave: true }, leaving)).kind, "renewed");
         for (const call of [early, now()]) {
@@ -125,7 +125,7 @@ for (const kind of Object.keys(KINDS)) {
 
 describeWithServer("a grant that was left behind", (it) => {
   it("ends on time, however often the same request arrives", async (redis) => {
-    const { renew, leftMs } = await stage(redis, "exclusive", "alone");
+    const { renew, leftMs } = await setUp(redis, "exclusive", "alone");
     const leaving = now();
     await renew({ ttlMs: 2_000, leave: true }, leaving);
     await sleep(300);
@@ -135,7 +135,7 @@ describeWithServer("a grant that was left behind", (it) => {
   });
 
   it("keeps waiters out until it ends, and not longer", async (redis) => {
-    const { engine, held } = await stage(redis, "exclusive", "alone");
+    const { engine, held } = await setUp(redis, "exclusive", "alone");
     const waiting = redis.locks().acquire("a");
     await until("it waits", async () => (await engine.inspect("a", now())).waiters.length === 1);
     const started = performance.now();
@@ -152,7 +152,7 @@ describeWithServer("a server that is out of memory", (it) => {
   it("applies plain renewals in order, and refuses to leave a grant behind", async (redis) => {
     for (const batch of Object.keys(BATCHES)) {
       await redis.admin.flushdb();
-      const { renew, leftMs } = await stage(redis, "exclusive", batch);
+      const { renew, leftMs } = await setUp(redis, "exclusive", batch);
       const early = now();
       await redis.admin.config("SET", "maxmemory", "1");
       assert.equal((await renew({ ttlMs: 30_000 })).kind, "renewed");
@@ -171,7 +171,7 @@ describeWithServer("renewals in any order", (it) => {
       await fc.assert(
         fc.asyncProperty(fc.array(REQUEST, { minLength: 3, maxLength: 12 }), async (requests) => {
           await g.admin.flushdb();
-          const { token, renew, leftMs, engine } = await stage(g, kind, "alone");
+          const { token, renew, leftMs, engine } = await setUp(g, kind, "alone");
           const calls = Array.from({ length: ORDERS }, () => now());
           let latest = -1;
           let [ttlMs, index, absent] = [TTL_MS, 0, false];

@@ -1,4 +1,5 @@
-// A release whose next holder waits in the same process: the answer carries its grant, and nothing is pushed.
+// A release whose next holder waits in the same process: the answer carries its grant, and nothing
+// is pushed.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Granted } from "../../../../engine.js";

@@ -42,7 +42,7 @@ describeWithServer("a waiter that was passed over", (it) => {
     for (const [why, open] of Object.entries(DEAF)) {
       it(`is granted among others that never pause: it ${why} (${client})`, async (redis) => {
         const ours = await open(redis, client);
-        const [busy, end] = neverResting([redis.locks(), redis.locks()]);
+        const [busy, end] = takeTurns([redis.locks(), redis.locks()]);
         await until("the others take turns", () => busy.turns > 20);
         const lease = await ours.acquire("a", { waitMs: 60_000 });
         assert.ok(lease.held);
@@ -53,8 +53,8 @@ describeWithServer("a waiter that was passed over", (it) => {
   }
 
   it("finds its grant by a heartbeat, if it is alive", async (redis) => {
-    const { ours, other, held, deaf, next } = await stand(redis);
-    await passedOver(redis, deaf.grantId);
+    const { ours, other, held, deaf, next } = await setUp(redis);
+    await agePassedOver(redis, deaf.grantId);
     await other.release([{ ...held, tombstoneMs: 0 }], now());
     const [holder] = (await other.inspect("a", now())).holders;
     assert.equal(holder?.label, "deaf");
@@ -67,8 +67,8 @@ describeWithServer("a waiter that was passed over", (it) => {
   });
 
   it("leaves its grant to the next one, if it gives up", async (redis) => {
-    const { ours, other, held, deaf, next } = await stand(redis);
-    await passedOver(redis, deaf.grantId);
+    const { ours, other, held, deaf, next } = await setUp(redis);
+    await agePassedOver(redis, deaf.grantId);
     await other.release([{ ...held, tombstoneMs: 0 }], now());
     assert.equal((await ours.queue!.withdraw(deaf, now())).kind, "granted");
     await ours.release([{ ...deaf, tombstoneMs: 0 }], now());
@@ -77,8 +77,8 @@ describeWithServer("a waiter that was passed over", (it) => {
   });
 
   it("delays the others by one claim window, if it dies after its grant was made", async (redis) => {
-    const { other, held, deaf, next } = await stand(redis);
-    await passedOver(redis, deaf.grantId);
+    const { other, held, deaf, next } = await setUp(redis);
+    await agePassedOver(redis, deaf.grantId);
     await other.release([{ ...held, tombstoneMs: 0 }], now());
     const left = await redis.admin.pttl("holdfast:a");
     assert.ok(left > 0 && left <= CLAIM_WINDOW_MS, `it is kept for ${left} ms`);
@@ -88,31 +88,31 @@ describeWithServer("a waiter that was passed over", (it) => {
   });
 
   it("gets no grant, if it died before", async (redis) => {
-    const { other, held, deaf, next } = await stand(redis);
-    await passedOver(redis, deaf.grantId, PASSED_MS);
-    const told: string[] = [];
-    other.queue!.onGrant(({ grantId }) => void told.push(grantId));
+    const { other, held, deaf, next } = await setUp(redis);
+    await agePassedOver(redis, deaf.grantId, PASSED_MS);
+    const pushed: string[] = [];
+    other.queue!.onGrant(({ grantId }) => void pushed.push(grantId));
     await other.release([{ ...held, tombstoneMs: 0 }], now());
-    await until("the next one is told", () => told.includes(next.grantId));
+    await until("the next one is granted", () => pushed.includes(next.grantId));
   });
 
   it("gets no grant, if it listened again and then died", async (redis) => {
-    const { ours, other, held, deaf, next, relay } = await stand(redis);
-    await passedOver(redis, deaf.grantId);
+    const { ours, other, held, deaf, next, relay } = await setUp(redis);
+    await agePassedOver(redis, deaf.grantId);
     relay.mend();
     await until("both listen", async () => (await listeners(redis)) === 2);
     assert.equal((await ours.queue!.heartbeat([deaf], now()))[0]?.kind, "queued");
     relay.cut();
     await until("only one of them hears", async () => (await listeners(redis)) === 1);
-    const told: string[] = [];
-    other.queue!.onGrant(({ grantId }) => void told.push(grantId));
+    const pushed: string[] = [];
+    other.queue!.onGrant(({ grantId }) => void pushed.push(grantId));
     await other.release([{ ...held, tombstoneMs: 0 }], now());
-    await until("the next one is told", () => told.includes(next.grantId));
+    await until("the next one is granted", () => pushed.includes(next.grantId));
   });
 
   it("finds its grant also with a ttl shorter than a heartbeat", async (redis) => {
-    const { ours, other, held, deaf } = await stand(redis, SHORT_MS);
-    await passedOver(redis, deaf.grantId);
+    const { ours, other, held, deaf } = await setUp(redis, SHORT_MS);
+    await agePassedOver(redis, deaf.grantId);
     await other.release([{ ...held, tombstoneMs: 0 }], now());
     await sleep(1_000);
     const [answer] = await ours.queue!.heartbeat([deaf], now());
@@ -124,7 +124,7 @@ describeWithServer("a waiter that was passed over", (it) => {
 });
 
 /** A holder, a waiter that gets no pushes, and one behind it that does. */
-async function stand(redis: RedisTestServer, ttlMs = 10_000) {
+async function setUp(redis: RedisTestServer, ttlMs = 10_000) {
   const relay = await redis.relay();
   const ours = redis.engine({ pushPort: relay.port });
   const other = redis.engine();
@@ -141,8 +141,10 @@ async function listeners(redis: RedisTestServer): Promise<number> {
   return ((await redis.admin.pubsub("CHANNELS", "holdfast.push.*")) as string[]).length;
 }
 
-/** Makes the waiter one that was first passed over long ago, with a last heartbeat this long ago. */
-async function passedOver(redis: RedisTestServer, grantId: string, silentMs = 0): Promise<void> {
+/**
+ * Makes the waiter one that was first passed over long ago, with a last heartbeat this long ago.
+ */
+async function agePassedOver(redis: RedisTestServer, grantId: string, silentMs = 0): Promise<void> {
   const record = (await redis.admin.hget(WAITERS, grantId)) ?? "";
   const aged = record.replace(
     /:(\d{13}):0:/,
@@ -153,7 +155,7 @@ async function passedOver(redis: RedisTestServer, grantId: string, silentMs = 0)
 }
 
 /** Two loops in each process, so that somebody waits at every release. */
-function neverResting(everybody: readonly Locks[]) {
+function takeTurns(everybody: readonly Locks[]) {
   const busy = { turns: 0 };
   let enough = false;
   const loop = async (locks: Locks) => {

@@ -1,5 +1,5 @@
-// A push names the heartbeat after which its grant was made. The grant's validity counts from when that
-// heartbeat was sent.
+// A push names the heartbeat after which its grant was made. The grant's validity counts from when
+// that heartbeat was sent.
 import assert from "node:assert/strict";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";

@@ -1,5 +1,5 @@
-// A replica forwards what its primary publishes to its own listeners. The primary does not count them, so
-// the next waiter is promoted. It must be the only one that hears of a grant.
+// A replica forwards what its primary publishes to its own listeners. The primary does not count
+// them, so the next waiter is promoted. It must be the only one that hears of a grant.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -19,7 +19,7 @@ describe("a waiter that listens at a replica", { concurrency: 1 }, () => {
       await using redis = await RedisTestServer.start(PROMPT);
       const [replica] = await redis.replicas(1);
       const aside = redis.engine({ client, pushPort: replica!.port });
-      await passOver(aside, redis.engine());
+      await checkPassedOver(aside, redis.engine());
     });
   }
 
@@ -33,7 +33,7 @@ describe("a waiter that listens at a replica", { concurrency: 1 }, () => {
       await until("the former primary follows", async () =>
         /^slave.*connected/.test(String(await cluster.node(former).call("ROLE"))),
       );
-      await passOver(aside, await cluster.engine({ client }), async () => {
+      await checkPassedOver(aside, await cluster.engine({ client }), async () => {
         const channels = (await cluster.node(former).call("PUBSUB", "SHARDCHANNELS")) as string[];
         assert.equal(channels.length, 1, "it listens somewhere else, so this test proves nothing");
       });
@@ -53,34 +53,34 @@ describe("connections of a client that does not reconnect", { concurrency: 2 }, 
       assert.equal((await ours.tryAcquire(claim("warm up"), now())).kind, "granted");
       const held = claim("a");
       assert.equal((await other.tryAcquire(held, now())).kind, "granted");
-      await until("both listen", async () => (await heard(redis)) === 2);
+      await until("both listen", async () => (await listeners(redis)) === 2);
       await redis.admin.call("CLIENT", "KILL", "TYPE", "pubsub");
-      for (const id of await confirming(redis)) await redis.admin.client("KILL", "ID", id);
+      for (const id of await waitingConnections(redis)) await redis.admin.client("KILL", "ID", id);
       const waiter = claim("a");
-      let told = false;
+      let pushed = false;
       ours.queue!.onGrant(() => {
-        told = true;
+        pushed = true;
       });
       const stands = async () => (await ours.queue!.enqueue(waiter, now())).kind === "queued";
       await until("it is queued", () => stands().catch(() => false));
       const hears = async () => {
         await ours.queue!.heartbeat([waiter], now());
-        return (await heard(redis)) === 2;
+        return (await listeners(redis)) === 2;
       };
       await until("it listens again", hears);
       await other.release([{ ...held, tombstoneMs: 0 }], now());
-      await until("it is told", () => told);
+      await until("it is granted", () => pushed);
     });
   }
 });
 
 /** How many processes listen for grants. */
-async function heard(redis: RedisTestServer): Promise<number> {
+async function listeners(redis: RedisTestServer): Promise<number> {
   return ((await redis.admin.pubsub("CHANNELS", "holdfast.push.*")) as string[]).length;
 }
 
 /** The connections whose last command was CLIENT INFO, as it is on those that wait for replicas. */
-async function confirming(redis: RedisTestServer): Promise<string[]> {
+async function waitingConnections(redis: RedisTestServer): Promise<string[]> {
   const list = String(await redis.admin.call("CLIENT", "LIST"));
   const ids = [...list.matchAll(/^id=(\d+) .* cmd=client\|info /gm)].map(([, id]) => id!);
   assert.equal(ids.length, 1);
@@ -88,20 +88,24 @@ async function confirming(redis: RedisTestServer): Promise<string[]> {
 }
 
 /** `aside` waits before `other`. When the holder releases, only `other` may be granted. */
-async function passOver(aside: Engine, other: Engine, check = async () => {}): Promise<void> {
+async function checkPassedOver(
+  aside: Engine,
+  other: Engine,
+  check = async () => {},
+): Promise<void> {
   const [held, first, second] = [claim("a"), claim("a"), claim("a")];
-  const told: string[] = [];
+  const pushed: string[] = [];
   for (const engine of [aside, other]) {
-    engine.queue!.onGrant(({ grantId }) => void told.push(grantId));
+    engine.queue!.onGrant(({ grantId }) => void pushed.push(grantId));
   }
   assert.equal((await other.tryAcquire(held, now())).kind, "granted");
   assert.equal((await aside.queue!.enqueue(first, now())).kind, "queued");
   await check();
   assert.equal((await other.queue!.enqueue(second, now())).kind, "queued");
   await other.release([{ ...held, tombstoneMs: 0 }], now());
-  await until("the next one is told", () => told.includes(second.grantId));
+  await until("the next one is granted", () => pushed.includes(second.grantId));
   await sleep(HEARD_MS);
-  assert.deepEqual(told, [second.grantId]);
+  assert.deepEqual(pushed, [second.grantId]);
   // The first one kept its place, and its heartbeat gets it the grant.
   await other.release([{ ...second, tombstoneMs: 0 }], now());
   const [answer] = await aside.queue!.heartbeat([first], now());

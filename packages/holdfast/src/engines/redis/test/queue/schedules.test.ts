@@ -212,7 +212,8 @@ describeWithServer("schedules", (it) => {
           wins.aborts++;
           assert.equal(outcome.reason.message, "enough");
         }
-        // A grant that is left behind blocks the resource for a claim window of 3 s, or for its ttl.
+        // A grant that is left behind blocks the resource for a claim window of 3 s, or for its
+        // ttl.
         const next = await other.acquire("a", { waitMs: 2_500 });
         await next.release();
       }

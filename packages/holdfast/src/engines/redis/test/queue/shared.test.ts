@@ -162,8 +162,8 @@ describeWithServer("shared grants and waiters", (it) => {
     const [engine, deaf] = [redis.engine(), redis.engine({ pushPort: pushRelay.port })];
     const writer = claim("a");
     await take(deaf, [writer]);
-    const told = new Set<string>();
-    engine.queue!.onGrant(({ grantId }) => void told.add(grantId));
+    const pushed = new Set<string>();
+    engine.queue!.onGrant(({ grantId }) => void pushed.add(grantId));
     const readers = permits(200, { mode: "shared" });
     await Promise.all(readers.map((one) => engine.queue!.enqueue(one, now())));
     // The releasing process gets no messages, so it cannot continue with the rest.
@@ -174,13 +174,16 @@ describeWithServer("shared grants and waiters", (it) => {
     });
     await deaf.release([{ ...writer, tombstoneMs: 0 }], now());
     await sleep(50);
-    assert.ok(told.size > 0 && told.size < readers.length, `${told.size} were granted at once`);
-    const left = readers.filter(({ grantId }) => !told.has(grantId));
+    assert.ok(
+      pushed.size > 0 && pushed.size < readers.length,
+      `${pushed.size} were granted at once`,
+    );
+    const left = readers.filter(({ grantId }) => !pushed.has(grantId));
     const answers = await engine.queue!.heartbeat(left, now());
     for (const [i, { kind }] of answers.entries()) {
-      if (kind === "granted") told.add(left[i]!.grantId);
+      if (kind === "granted") pushed.add(left[i]!.grantId);
     }
-    await until("all of them are granted", () => told.size === readers.length);
+    await until("all of them are granted", () => pushed.size === readers.length);
     assert.equal((await engine.inspect("a", now())).holders.length, readers.length);
   });
 });

@@ -1,5 +1,5 @@
-// Waiters whose ttl is shorter than the time between their heartbeats. A pushed grant is valid from the last
-// heartbeat, so it is already over when it arrives.
+// Waiters whose ttl is shorter than the time between their heartbeats. A pushed grant is valid from
+// the last heartbeat, so it is already over when it arrives.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Lease } from "../../../../core/holding/lease.js";

@@ -47,7 +47,8 @@ describeWithServer("tombstones", (it) => {
   it("a claim that arrives after its tombstone expired blocks for its ttl, no longer", async (redis) => {
     const relay = await redis.relay();
     const [sender, other] = [redis.engine({ port: relay.port }), redis.engine()];
-    // Warms up the connection, so that the relay holds back the claim and not the client's first commands.
+    // Warms up the connection, so that the relay holds back the claim and not the client's first
+    // commands.
     await sender.queue!.enqueue(claim("warm"), now());
     for (const verb of ["tryAcquire", "enqueue"] as const) {
       const late = claim("a", { ttlMs: 2_000 });

@@ -12,8 +12,8 @@ export interface Counted {
 }
 
 /**
- * Everybody counts in one register under one lock, while it is disturbed. No write may be lost, no
- * token may go back, and everybody must have had turns after the disturbance as well.
+ * All clients count in one register under one lock, while `disturb` runs. No write may be lost,
+ * tokens must rise, and every client must have turns after the disturbance as well.
  */
 export async function countWhile(
   everybody: readonly Locks[],
@@ -57,7 +57,7 @@ export async function countWhile(
     while (!allHadOne() && performance.now() < deadline) {
       await new Promise((later) => setTimeout(later, 20));
     }
-    assert.ok(allHadOne(), `somebody has no turn any more: ${before} became ${turns}`);
+    assert.ok(allHadOne(), `a client has no turns any more: ${before} became ${turns}`);
   } finally {
     enough = true;
     await counting;

@@ -1,4 +1,4 @@
-// One Cluster, whose shards fail one after the other.
+// A Cluster whose shards fail one after the other.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,12 +13,12 @@ import { CLIENT_NAMES, type ClientName } from "./test-server.fixture.js";
 
 let cluster: TestCluster<ClusterServers>;
 
-/** What becomes of locks when shards of a Cluster hang and fail. */
+/** Tests locks while shards of a Cluster hang and fail. */
 export function checkFailingShards(clients: readonly ClientName[]): void {
   describe("a Cluster", () => {
     before(async () => {
       cluster = await TestCluster.cluster();
-      // By default all shards refuse to work while one of them has no primary.
+      // By default all shards refuse commands while one of them has no primary.
       for (const node of cluster.servers.nodes) {
         await cluster.node(node).config("SET", "cluster-require-full-coverage", "no");
       }
@@ -26,7 +26,7 @@ export function checkFailingShards(clients: readonly ClientName[]): void {
     after(async () => cluster[Symbol.asyncDispose]());
 
     for (const client of clients) {
-      it(`a shard that hangs costs other shards neither a lease nor a turn (${client})`, async () => {
+      it(`a shard that hangs costs other shards no lease and no turn (${client})`, async () => {
         const [hung, first, second] = [
           ...namesIn(0, 1, `hung-${client}`),
           ...namesIn(1, 2, `fine-${client}`),
@@ -38,12 +38,12 @@ export function checkFailingShards(clients: readonly ClientName[]): void {
         await ours.acquire(hung, { ttlMs });
         const lease = await ours.acquire(first, { ttlMs });
         using renewed = renewals(first);
-        // It expires without a word, so only a heartbeat can bring the waiter in.
+        // An expiry pushes nothing, so only a heartbeat gets the waiter its grant.
         await other.acquire(second, { ttlMs: 6_500, renew: false });
         const turns = [hung, second].map((name) => ours.acquire(name, { waitMs: 60_000 }));
         turns[0]!.catch(() => {});
         await sleep(100);
-        // Nobody succeeds it, so that it lasts.
+        // The replica hangs too, so nobody replaces the primary.
         for (const one of [replica, server]) one.pause();
         const started = performance.now();
         try {
@@ -59,7 +59,7 @@ export function checkFailingShards(clients: readonly ClientName[]): void {
         }
       });
 
-      it(`a primary that is killed is succeeded, and those who wait have their turn (${client})`, async () => {
+      it(`a replica replaces a killed primary, and waiters get their turns (${client})`, async () => {
         const [name] = namesIn(0, 1, `killed-${client}`) as [string];
         const [fine] = namesIn(2, 1, `untouched-${client}`) as [string];
         const [server] = await shardOf(cluster, name);
@@ -70,14 +70,11 @@ export function checkFailingShards(clients: readonly ClientName[]): void {
         const beside = await ours.acquire(fine, { ttlMs: 6_000 });
         using renewed = renewals(fine);
         const waiting = other.acquire(name, { waitMs: 60_000, retry });
-        await until(
-          "it stands in line",
-          async () => (await ours.inspect(name)).waiters.length === 1,
-        );
+        await until("it is queued", async () => (await ours.inspect(name)).waiters.length === 1);
         crash(server);
         const now = await cluster.servers.failedOver(keyFor(name), server);
         assert.notEqual(now, server);
-        // The replica had it all: the lease goes on, and its end is what lets the waiter in.
+        // The replica had all data: the lease continues, and its release promotes the waiter.
         await until(
           "it is renewed by the successor",
           () =>
@@ -98,7 +95,7 @@ export function checkFailingShards(clients: readonly ClientName[]): void {
         await server.restart();
       });
 
-      it(`grants that a replica must have go on after a succession (${client})`, async () => {
+      it(`grants that need a replica work again after a failover (${client})`, async () => {
         const [name] = namesIn(1, 1, `kept-${client}`) as [string];
         const [server] = await shardOf(cluster, name);
         const replicas = { replicas: 1, timeoutMs: 2_000 };
@@ -107,7 +104,7 @@ export function checkFailingShards(clients: readonly ClientName[]): void {
         await first.release();
         crash(server);
         await cluster.servers.failedOver(keyFor(name), server);
-        // It has no replica yet, so nothing may be granted.
+        // The new primary has no replica yet, so nothing may be granted.
         const alone = await ours.acquire(name, { waitMs: 0 }).catch((error) => error.code);
         assert.equal(alone, "ENGINE");
         await server.restart();

@@ -13,7 +13,7 @@ import { misanswering, SHAPES } from "./misanswering.fixture.js";
 import { age, ageTombstones, silence, truth } from "./record.fixture.js";
 import type { ClientName } from "./test-server.fixture.js";
 
-/** Where a node of the topology is reached instead of at its own port. */
+/** Maps a node's port to the port where it is reached, such as a relay's. */
 export type Ways = (port: number) => number;
 
 export interface Topology {
@@ -21,16 +21,16 @@ export interface Topology {
   /** The ports of all nodes that hold data. */
   readonly ports: readonly number[];
   readonly servers: readonly RedisServer[];
-  /** A client that meets every node by these ways. */
+  /** A client that reaches every node through these ports. */
   client(name: ClientName, ways?: Ways): Promise<{ client: RedisClient; close(): void }>;
-  /** Sees everything, never disturbed. */
+  /** A client that no test disturbs. */
   readonly admin: Redis | Cluster;
   reset(): Promise<void>;
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
-// Where the laws ask before there is a server.
+// For laws that ask for the URL before a server has started.
 const UNKNOWN_URLS = {
   single: "redis://127.0.0.1",
   replicated: "redis://127.0.0.1",
@@ -40,7 +40,7 @@ const UNKNOWN_URLS = {
 
 export type Kind = keyof typeof UNKNOWN_URLS;
 
-/** The laws' way to a Redis that is started only when the first of them runs. */
+/** The laws' access to a Redis, which starts only when the first law runs. */
 export class RedisHarness implements Harness {
   readonly name: string;
   readonly traits = REDIS_TRAITS;
@@ -135,7 +135,7 @@ export class RedisHarness implements Harness {
     return topology;
   }
 
-  /** By ways that can be cut, or hold requests back. */
+  /** Opens an engine behind relays that can cut connections or hold requests back. */
   async #open(through = (client: RedisClient) => client): Promise<Engine> {
     const { ports } = this.#topology;
     const own = await Promise.all(ports.map((port) => Relay.start(port)));
@@ -151,8 +151,8 @@ export class RedisHarness implements Harness {
     this.#relays.set(engine, own);
     this.#closers.add(close);
     await engine.open();
-    if (this.#kind === "cluster") await meet(engine, MEETINGS);
-    if (this.#kind === "replicated") await meet(engine, MEETINGS.slice(0, 1));
+    if (this.#kind === "cluster") await warmUp(engine, WARM_UPS);
+    if (this.#kind === "replicated") await warmUp(engine, WARM_UPS.slice(0, 1));
     return engine;
   }
 
@@ -161,13 +161,13 @@ export class RedisHarness implements Harness {
   }
 }
 
-/** As the tables of engines read it. */
+/** A harness without a server, for the tables of engines. */
 export function harness(): Harness {
   return new RedisHarness("single", "node-redis", () => undefined);
 }
 
-/** Clients connect when they first need to; what a law leaves behind is counted later. */
-async function meet(engine: Engine, resources: readonly string[]): Promise<void> {
+/** Makes the client open its connections now: laws count the connections that are left behind. */
+async function warmUp(engine: Engine, resources: readonly string[]): Promise<void> {
   await Promise.all(
     resources.map(async (resource) => {
       const one = claim(resource);
@@ -177,9 +177,9 @@ async function meet(engine: Engine, resources: readonly string[]): Promise<void>
   );
 }
 
-// Of three shards, each has one of these: a third of the slots, in order.
-const MEETINGS = [0, 1, 2].map((shard) => {
+// One name for each of three shards. Each shard has a third of the slots, in order.
+const WARM_UPS = [0, 1, 2].map((shard) => {
   const inShard = (name: string) =>
     Math.floor((slotOf(keyOf(REDIS_DEFAULTS.prefix, name)) * 3) / SLOTS) === shard;
-  return Array.from({ length: 100 }, (_, i) => `meeting-${i}`).find(inShard)!;
+  return Array.from({ length: 100 }, (_, i) => `warm-up-${i}`).find(inShard)!;
 });

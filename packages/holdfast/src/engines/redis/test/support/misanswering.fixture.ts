@@ -5,7 +5,7 @@ type Optioned = { withCommandOptions(options: unknown): object };
 type Answers = (...words: never[]) => Promise<unknown>;
 type Sends = { sendCommand: Answers };
 
-/** What a client can hand back that is no answer of ours, by what it does to the right one. */
+/** Wrong answers that a client can give, each made from the right one. */
 export const SHAPES: Readonly<Record<string, Alter>> = {
   QUEUED: () => "QUEUED",
   "a string for a list": () => "OK",
@@ -20,7 +20,7 @@ export const SHAPES: Readonly<Record<string, Alter>> = {
     Array.isArray(answer) ? answer.map(() => new Error("OOM")) : [new Error("OOM")],
 };
 
-/** Makes every answer of this client pass through here, on whichever of its connections it comes. */
+/** Changes every answer of this client, on each of its connections. */
 export function misanswering(client: RedisClient, alter: Alter): RedisClient {
   const through =
     (ask: Answers): Answers =>

@@ -1,4 +1,4 @@
-// Slots and primaries of one Cluster that change places while locks in them are used.
+// Slots and primaries of a Cluster that move while locks in them are used.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -12,12 +12,12 @@ import { TestCluster } from "./test-cluster.fixture.js";
 import { CLIENT_NAMES, type ClientName } from "./test-server.fixture.js";
 
 const TTL_MS = 20_000;
-/** Longer than looking again after TRYAGAIN takes, so that clients really meet half a slot. */
+/** Longer than the pause after TRYAGAIN, so that clients really find half a slot. */
 const KEY_PAUSE_MS = 60;
 
 let cluster: TestCluster<ClusterServers>;
 
-/** What becomes of locks whose slot moves from one shard to another. */
+/** Tests locks whose slot moves from one shard to another. */
 export function checkMovingSlots(clients: readonly ClientName[], rounds: number): void {
   describe("a Cluster that changes", () => {
     before(async () => {
@@ -25,11 +25,13 @@ export function checkMovingSlots(clients: readonly ClientName[], rounds: number)
     });
     after(async () => cluster[Symbol.asyncDispose]());
 
-    it("slots that move slowly, there and back, cost nobody a turn or a write", async () => {
+    it("a slot that moves slowly, there and back, costs no turn and no write", async () => {
       const [name] = namesIn(1, 1, "moving") as [string];
       const home = await cluster.servers.primaryOf(keyFor(name));
       const away = await cluster.servers.primaryOf(keyFor(namesIn(2, 1)[0]!));
-      const everybody = await Promise.all(three().map((client) => cluster.locks({ client })));
+      const everybody = await Promise.all(
+        threeClients().map((client) => cluster.locks({ client })),
+      );
       const counted = await countWhile(everybody, name, TTL_MS, async () => {
         for (let i = 0; i < rounds; i++) {
           await moveSlot(slotOf(keyFor(name)), home, away);
@@ -44,7 +46,7 @@ export function checkMovingSlots(clients: readonly ClientName[], rounds: number)
       assert.ok(counted.longestWaitMs < 15_000, `somebody waited ${counted.longestWaitMs} ms`);
     });
 
-    it("a lease and its readers live on while their slot moves", async () => {
+    it("readers keep their leases while their slot moves", async () => {
       const [name] = namesIn(1, 1, "kept") as [string];
       const home = await cluster.servers.primaryOf(keyFor(name));
       const away = await cluster.servers.primaryOf(keyFor(namesIn(0, 1)[0]!));
@@ -66,8 +68,8 @@ export function checkMovingSlots(clients: readonly ClientName[], rounds: number)
     });
 
     for (const client of clients) {
-      it(`a waiter hears where its slot went (${client})`, async () => {
-        // Not as long as a heartbeat.
+      it(`a waiter gets its push from the node to which its slot moved (${client})`, async () => {
+        // Less than a heartbeat.
         await soon(700, async (attempt) => {
           const [name] = namesIn(0, 1, `heard-${client}-${attempt}-`) as [string];
           const home = await cluster.servers.primaryOf(keyFor(name));
@@ -81,7 +83,7 @@ export function checkMovingSlots(clients: readonly ClientName[], rounds: number)
           const channel = `*{${tagOf(slotOf(keyFor(name)))}}`;
           const heard = async () =>
             (await target.call("PUBSUB", "SHARDCHANNELS", channel)) as string[];
-          // One heartbeat learns of the move, and the next one listens there.
+          // One heartbeat learns of the move, and the next one subscribes there.
           await until("it listens there", async () => (await heard()).length === 1);
           const tookMs = await timed(async () => {
             await held.release();
@@ -95,7 +97,7 @@ export function checkMovingSlots(clients: readonly ClientName[], rounds: number)
   });
 }
 
-/** What becomes of locks whose primary hands over to its replica. */
+/** Tests locks whose primary hands over to its replica. */
 export function checkHandOver(): void {
   describe("a Cluster whose primaries hand over", () => {
     before(async () => {
@@ -103,9 +105,11 @@ export function checkHandOver(): void {
     });
     after(async () => cluster[Symbol.asyncDispose]());
 
-    it("primaries that hand over in order cost nobody a turn or a write", async () => {
+    it("an orderly hand-over of primaries costs no turn and no write", async () => {
       const [name] = namesIn(2, 1, "handed") as [string];
-      const everybody = await Promise.all(three().map((client) => cluster.locks({ client })));
+      const everybody = await Promise.all(
+        threeClients().map((client) => cluster.locks({ client })),
+      );
       const counted = await countWhile(everybody, name, TTL_MS, async () => {
         for (let i = 0; i < 3; i++) {
           await sleep(500);
@@ -120,11 +124,11 @@ export function checkHandOver(): void {
   });
 }
 
-function three(): ClientName[] {
+function threeClients(): ClientName[] {
   return ["ioredis", "node-redis", "ioredis"];
 }
 
-/** As redis-cli reshards, one key at a time and with a rest after each. */
+/** Moves a slot as redis-cli does, but one key at a time, with a pause after each. */
 async function moveSlot(slot: number, from: RedisServer, to: RedisServer): Promise<void> {
   const [source, target] = [cluster.node(from), cluster.node(to)];
   const [sourceId, targetId] = await Promise.all(

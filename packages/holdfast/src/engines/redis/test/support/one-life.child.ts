@@ -1,4 +1,4 @@
-// Takes one lock and gives it back: one-life <url>. Says how that ended.
+// Acquires and releases one lock: one-life <url>. Prints the outcome of the release.
 import { connect } from "../../../../connect.js";
 
 await using locks = await connect(process.argv[2] ?? "");

@@ -2,7 +2,7 @@ import type { TrueGrant } from "../../../../conformance/harness.js";
 import { REDIS_DEFAULTS } from "../../options.js";
 import { keyOf, keysOf } from "../../protocol/keys.js";
 
-// Lets a resource's grants end earlier, as if so much time had passed for it alone.
+// Makes a resource's grants end earlier, as if this much time had passed for it alone.
 const AGE = `
   local ms, time = tonumber(ARGV[1]), redis.call('TIME')
   local all = redis.call('HGETALL', KEYS[4])
@@ -16,7 +16,7 @@ const AGE = `
     if left > ms then redis.call('PEXPIRE', KEYS[1], left - ms) else redis.call('DEL', KEYS[1]) end
   end`;
 
-// Lets a resource's tombstones end earlier.
+// Makes a resource's tombstones end earlier.
 const AGE_TOMBSTONES = `
   local ms = tonumber(ARGV[1])
   for _, id in ipairs(redis.call('ZRANGE', KEYS[6], 0, -1)) do
@@ -25,7 +25,7 @@ const AGE_TOMBSTONES = `
   local left = redis.call('PTTL', KEYS[6])
   if left >= 0 then redis.call('PEXPIRE', KEYS[6], left - ms) end`;
 
-// Lets a resource's waiters have been heard of so much earlier.
+// Makes the last heartbeats of a resource's waiters older.
 const SILENCE = `
   local all = redis.call('HGETALL', KEYS[3])
   for i = 1, #all, 2 do
@@ -36,7 +36,7 @@ const SILENCE = `
     end
   end`;
 
-// Whatever keeps others out now: first token and what is left, at one instant.
+// The grants that block others now: first token and ms left, at one instant.
 const TRUTH = `
   local value, found = redis.call('GET', KEYS[1]), {}
   if not value then return found end
@@ -72,7 +72,7 @@ export async function silence(admin: Evaluates, resource: string, ms: number): P
   await ask(admin, SILENCE, resource, String(ms));
 }
 
-/** Read from the records alone. The server counts in whole milliseconds that have begun. */
+/** Read from the records alone. The server rounds times up to whole milliseconds. */
 export async function truth(admin: Evaluates, resource: string): Promise<TrueGrant[]> {
   const found = (await ask(admin, TRUTH, resource)) as [string, number][];
   return found.map(([token, remainingMs]) => ({ token: BigInt(token), remainingMs }));

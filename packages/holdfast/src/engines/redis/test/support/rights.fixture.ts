@@ -3,12 +3,14 @@ import { readFileSync } from "node:fs";
 const PAGE = new URL("../../../../../../../docs/engines/redis.md", import.meta.url);
 const text = readFileSync(PAGE, "utf8");
 
-/** What a user needs, from the page itself, so that it cannot say less: the words after "ACL SETUSER". */
+/**
+ * The rights that a user needs, read from the documentation itself: the words after "ACL SETUSER".
+ */
 export const RULES = words(/```\n(ACL SETUSER [\s\S]*?)```/)
   .slice(3)
   .filter((word) => word !== "on" && !word.startsWith(">"));
 
-/** What it needs besides, from the rows of the table. */
+/** Further rights, from the rows of the table. */
 export const CLUSTER_RULES = words(/\| on a Cluster \| `([^`]*)`/);
 export const REPLICAS_RULES = words(/\| for `replicas` \| `([^`]*)`/);
 

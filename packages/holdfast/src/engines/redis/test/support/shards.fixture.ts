@@ -9,7 +9,10 @@ import type { TestCluster } from "./test-cluster.fixture.js";
 
 const PRIMARIES = 3;
 
-/** Names of resources that a new Cluster keeps in this shard: a third of the slots, in order. */
+/**
+ * Resource names that a new Cluster keeps in this shard. Each shard has a third of the slots, in
+ * order.
+ */
 export function namesIn(shard: number, count: number, prefix = "r"): string[] {
   const found: string[] = [];
   for (let i = 0; found.length < count; i++) {
@@ -24,13 +27,13 @@ export function keyFor(resource: string): string {
   return keyOf(REDIS_DEFAULTS.prefix, resource);
 }
 
-/** The primary of a resource and its replica, once what was done before is mended. */
+/** The primary and the replica of a resource, once the shard has recovered from earlier tests. */
 export async function shardOf(
   cluster: TestCluster<ClusterServers>,
   resource: string,
 ): Promise<[RedisServer, RedisServer]> {
   let found: [RedisServer, RedisServer] | null = null;
-  // Nodes learn of each other's fate one after the other, so the answers may differ for a while.
+  // Nodes learn of changes one after the other, so their answers may differ for a while.
   const look = async () => {
     const primary = await cluster.servers.primaryOf(keyFor(resource));
     const replica = await cluster.servers.replicaOf(primary);
@@ -49,7 +52,7 @@ export async function shardOf(
   return found!;
 }
 
-/** The replica takes over, and nobody has failed. */
+/** Makes the replica take over without a failure of the primary. */
 export async function handOver(
   cluster: TestCluster<ClusterServers>,
   resource: string,
@@ -58,7 +61,7 @@ export async function handOver(
   const node = cluster.node(replica);
   const succeeded = async () => {
     if (/^master/.test(String(await node.call("ROLE")))) return true;
-    // It refuses, or gives up by itself, when the servers are too busy.
+    // The replica refuses, or gives up, if the servers are too busy.
     await node.call("CLUSTER", "FAILOVER").catch(() => {});
     await sleep(200);
     return false;
@@ -67,7 +70,7 @@ export async function handOver(
   await cluster.servers.failedOver(keyFor(resource), primary);
 }
 
-/** Hears when leases of a resource were renewed in this process, until it is disposed of. */
+/** Records when this process renews leases of the resource, until it is disposed of. */
 export function renewals(resource: string): Disposable & { longestGapMs(): number } {
   const times = [performance.now()];
   const hear = (event: unknown) => {

@@ -18,11 +18,11 @@ import { clusterTopology, sentinelTopology } from "./topology.fixture.js";
 
 export interface TestClusterOptions extends Partial<RedisTerms> {
   readonly client?: ClientName;
-  /** Where a node is reached instead of at its own port. */
+  /** Maps a node's port to the port where it is reached, such as a relay's. */
   readonly ways?: (port: number) => number;
 }
 
-/** Several servers that stand in for each other, and clients on them that are closed with them. */
+/** A Cluster, or a primary with replicas and Sentinels, with clients that are closed with it. */
 export class TestCluster<S extends SentinelServers | ClusterServers> extends TestServer {
   readonly servers: S;
   readonly topology: Topology;
@@ -53,12 +53,12 @@ export class TestCluster<S extends SentinelServers | ClusterServers> extends Tes
     return engine;
   }
 
-  /** As another process would have it. */
+  /** Locks as in another process. */
   async locks(options: TestClusterOptions = {}): Promise<Locks> {
     return this.locksOn(await this.engine(options));
   }
 
-  /** To one server alone, whatever becomes of it. */
+  /** A client of one server alone, whatever its role. */
   node({ port }: Pick<RedisServer, "port">): Redis {
     const node = new Redis({ port, retryStrategy: () => 20 });
     node.on("error", () => {});
@@ -76,7 +76,7 @@ export class TestCluster<S extends SentinelServers | ClusterServers> extends Tes
   }
 }
 
-/** Ends a server as a power cut would: it neither saves nor says anything. */
+/** Kills a server, as a power cut would: it does not save anything. */
 export function crash(server: RedisServer): void {
   process.kill(server.pid, "SIGKILL");
 }

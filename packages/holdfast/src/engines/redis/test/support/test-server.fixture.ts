@@ -14,10 +14,10 @@ import { TestServer, untilWaiters } from "../../../../test-support/test-server.f
 import { until } from "../../../../test-support/until.fixture.js";
 import { type RedisClient, type RedisEngineOptions, redisEngine } from "../../index.js";
 
-// More would make each other late, and their times wrong.
+// More tests at a time would slow each other down and spoil their measured times.
 const AT_A_TIME = 3;
 
-/** Replicas are there at once instead of after the five seconds that gather more of them. */
+/** Replicas synchronise at once. By default a primary waits five seconds for more of them. */
 export const PROMPT: RedisOptions = { args: ["--repl-diskless-sync-delay", "0"] };
 
 export type ClientName = "node-redis" | "ioredis";
@@ -26,17 +26,17 @@ export const CLIENT_NAMES: readonly ClientName[] = ["node-redis", "ioredis"];
 export interface OpenOptions extends Omit<RedisEngineOptions, "client"> {
   readonly client?: ClientName;
   readonly port?: number;
-  /** Where the connection for pushes goes, if elsewhere. */
+  /** The port for pushes, if another. */
   readonly pushPort?: number;
   readonly database?: number;
   readonly user?: readonly [name: string, password: string];
-  /** Of node-redis; 3 is its default. */
+  /** Only for node-redis, whose default is 3. */
   readonly resp?: 2 | 3;
-  /** What node-redis gives for the types of RESP, which are named by their first byte. */
+  /** What node-redis gives for each type of RESP, by the type's first byte. */
   readonly typeMapping?: { readonly 36?: typeof Buffer; readonly 58?: typeof String };
-  /** Shown the client of ioredis before the engine has it. */
+  /** Gets the ioredis client before the engine does. */
   readonly shows?: (client: Redis) => void;
-  /** Whether it never connects again once its connection is lost. */
+  /** Whether the client never reconnects. */
   readonly givesUp?: boolean;
   /** More options for ioredis. */
   readonly ioredis?: {
@@ -51,10 +51,10 @@ export interface OpenOptions extends Omit<RedisEngineOptions, "client"> {
   };
 }
 
-/** A Redis of its own for each test file, and clients on it that are closed with it. */
+/** A Redis for one test, with clients that are closed with it. */
 export class RedisTestServer extends TestServer {
   readonly server: RedisServer;
-  /** Sees everything and is never disturbed. */
+  /** A client that no test disturbs. */
   readonly admin: Redis;
   readonly untilWaiters = untilWaiters;
 
@@ -69,7 +69,9 @@ export class RedisTestServer extends TestServer {
     return new RedisTestServer(await startRedis(options));
   }
 
-  /** How often the server was asked this since it started or was told to forget, by scripts too. */
+  /**
+   * How often the server ran this command since its start or the last reset, also inside scripts.
+   */
   async calls(command: string): Promise<number> {
     const stats = await this.admin.info("commandstats");
     return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
@@ -88,7 +90,7 @@ export class RedisTestServer extends TestServer {
     );
   }
 
-  /** As another process would have it: its own client and its own connection for pushes. */
+  /** Locks as in another process, with their own client and connection for pushes. */
   locks(options: OpenOptions = {}): Locks {
     return this.locksOn(this.engine(options));
   }
@@ -137,7 +139,7 @@ export class RedisTestServer extends TestServer {
     return this.relayTo(this.server.port);
   }
 
-  /** Servers that follow this one, which should be started with PROMPT. */
+  /** Starts replicas of this server, which should have been started with PROMPT. */
   async replicas(count: number): Promise<RedisServer[]> {
     const args = ["--replicaof", `127.0.0.1 ${this.server.port}`];
     const started = await allOrNone(Array.from({ length: count }, () => startRedis({ args })));
@@ -162,8 +164,8 @@ export class RedisTestServer extends TestServer {
 export type TestBody = (redis: RedisTestServer) => Promise<void>;
 
 /**
- * Plays that mostly wait, some at a time, each on a Redis of its own: what one does to its server
- * disturbs no other.
+ * Tests that mostly wait, a few at a time. Each has its own Redis, so it does not disturb the
+ * others.
  */
 export function describeWithServer(
   name: string,

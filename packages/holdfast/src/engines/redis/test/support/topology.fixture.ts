@@ -49,7 +49,7 @@ function singleTopology(server: RedisServer): Topology {
   };
 }
 
-/** A single server whose replica must have what counts. */
+/** A single server with a replica, which must confirm grants. */
 async function replicatedTopology(): Promise<Topology> {
   const args = ["--repl-diskless-sync-delay", "0"];
   const primary = await startRedis({ args });
@@ -93,8 +93,8 @@ export function sentinelTopology(servers: SentinelServers): Topology {
     "node-redis": async (ways: Ways) => {
       const client = createSentinel({
         ...{ name, sentinelRootNodes: sentinels, nodeAddressMap: natOf(ports, ways) },
-        // Where it misses the Sentinels' word, it finds out late unless it looks by itself; and where
-        // nodes are reached elsewhere than the Sentinels say, it hangs when it looks.
+        // A client that misses the Sentinels' message learns of a new primary late, unless it
+        // polls. But behind relays it must not poll: there it hangs.
         scanInterval: ports.every((port) => ways(port) === port) ? 500 : 0,
         nodeClientOptions: { socket: { reconnectStrategy: () => 20 } },
       });
@@ -142,7 +142,8 @@ export function clusterTopology(servers: ClusterServers): Topology {
       return { client: client as unknown as RedisClient, close: () => client.destroy() };
     },
   };
-  // A Cluster client may not know yet who is primary after a restart.
+  // After a restart a Cluster client may not know the primaries yet, so each node has its own
+  // client.
   const nodes = ports.map((port) => new Redis({ port, retryStrategy: () => 20 }));
   for (const node of nodes) node.on("error", () => {});
   return {
@@ -183,7 +184,7 @@ async function whole(node: Redis): Promise<void> {
     if (String(await node.call("CLUSTER", "INFO")).includes("cluster_state:ok")) return;
     await sleep(20);
   }
-  throw new Error(`the node on port ${node.options.port} finds the cluster not whole`);
+  throw new Error(`the node on port ${node.options.port} does not see the whole cluster`);
 }
 
 const STARTS: Readonly<Record<Kind, () => Promise<Topology>>> = {
@@ -193,7 +194,7 @@ const STARTS: Readonly<Record<Kind, () => Promise<Topology>>> = {
   cluster: async () => clusterTopology(await startCluster()),
 };
 
-/** All laws, or those that are wanted by their ids, through a client on a topology of its own. */
+/** Checks all laws, or those whose title matches, through a client on a topology of its own. */
 export function checkTopology(
   kind: Kind,
   name: ClientName,

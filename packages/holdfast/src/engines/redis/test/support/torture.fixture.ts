@@ -16,7 +16,7 @@ import { truth } from "./record.fixture.js";
 
 const TTL_MS = 1_000;
 
-/** One Redis that makes every write durable before it answers, and a relay for each process. */
+/** A Redis that saves every write before it answers, and a relay for each process. */
 export async function redisPlace(): Promise<Place> {
   const server = await startRedis({ args: ["--appendonly", "yes", "--appendfsync", "always"] });
   const relays = (await relaysTo([server.port])).flat();
@@ -41,7 +41,7 @@ export async function redisPlace(): Promise<Place> {
   };
 }
 
-/** What only a Redis knows. */
+/** Faults that exist only with Redis. */
 function serverFaults(admin: Redis): Fault[] {
   const tell = (name: string, ...command: [string, ...string[]]): Fault => ({
     name,

@@ -1,5 +1,5 @@
-// Asks a server that is not there, and closes: unreachable <port> <ioredis | node-redis>. Says what it
-// was told and how long closing took, and then has nothing left to do.
+// Asks a server that does not exist, and closes: unreachable <port> <ioredis | node-redis>. Prints
+// the error code and how long closing took. Then nothing keeps the process alive.
 import { Redis } from "ioredis";
 import { createClient } from "redis";
 import { Locks } from "../../../../locks.js";

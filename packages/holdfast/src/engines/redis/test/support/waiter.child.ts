@@ -1,5 +1,5 @@
-// Acquires one resource and holds it until told to go: waiter <url> <resource> <options as JSON>.
-// Says "ready", then "held <token>"; answers "state" and "release", and ends at "exit".
+// Acquires one resource and holds it: waiter <url> <resource> <options as JSON>. Prints "ready",
+// then "held <token>"; answers the commands "state" and "release", and ends at "exit".
 import { createInterface } from "node:readline";
 import { connect } from "../../../../connect.js";
 

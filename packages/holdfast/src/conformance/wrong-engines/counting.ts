@@ -3,7 +3,7 @@ import { UsageError } from "../../errors.js";
 import { altered, alteredQueue, holdingsOf, type WrongEngine } from "./altered.js";
 import type { Overlay } from "./memory-harness.js";
 
-/** Grants where the backend said busy, as an engine would whose condition has a hole. */
+/** Grants although the backend said busy, like an engine whose condition has a hole. */
 function alsoGrants(hole: (claim: Claim) => boolean): Overlay {
   return (inner) =>
     altered(inner, {
@@ -77,7 +77,7 @@ export const countingDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         async tryAcquire(claim, call) {
-          // Looks, waits for the answer, and then takes: the classic.
+          // Check, wait for the answer, then take: the classic mistake.
           const free = holdingsOf(store, claim.resource).length === 0;
           await new Promise<void>((go) => setImmediate(go));
           if (!free) return inner.tryAcquire(claim, call);

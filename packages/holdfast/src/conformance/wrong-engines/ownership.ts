@@ -162,7 +162,7 @@ export const ownershipDefects: readonly WrongEngine[] = [
     },
   },
   {
-    defect: "a repeated acquire finds itself in its own way",
+    defect: "a repeated acquire is blocked by its own grant",
     law: "L7.1",
     overlay: (inner, store) =>
       altered(inner, {

@@ -11,7 +11,7 @@ const SILENCE_MS = 3_000;
 /**
  * The wait, how late it may end on a busy machine, and a call timeout that would end it much later.
  */
-const PATIENCE = { waitMs: 500, lateMs: 5_500, callTimeoutMs: 8_000 } as const;
+const WAIT = { waitMs: 500, lateMs: 5_500, callTimeoutMs: 8_000 } as const;
 
 interface Asked {
   readonly verb: string;
@@ -202,7 +202,7 @@ export const failure: LawGroup = {
       "through the API, a wait ends after waitMs although the backend does not answer",
       ["relay"],
       async (s) => {
-        const { waitMs, lateMs, callTimeoutMs } = PATIENCE;
+        const { waitMs, lateMs, callTimeoutMs } = WAIT;
         const other = await s.client();
         for (const mode of s.traits.modes) {
           for (const fair of ["cohort", "strict"] as const) {

@@ -82,7 +82,7 @@ export const late: LawGroup = {
         // Some engines create the waiter and remove it again. A waiter that stays is silent, and
         // would stay for 10 s.
         for (let tries = 0; (await b.inspect(resource)).waiters.length > 0; tries++) {
-          assert(tries < 30, "somebody who was given up stands in the queue");
+          assert(tries < 30, "a claim that core gave up is in the queue");
           await elapse(100);
         }
         await b.releaseHeld(held.claim);

@@ -115,9 +115,9 @@ export const revocationLaws = [
         }
       };
       await revokesNothing(second, "a token that nobody has yet");
-      expectKind(await pass(1), "renewed", "a lease that was passed on");
+      expectKind(await pass(1), "renewed", "a lease that was handed over");
       await b!.holdersAre(resource, second);
-      await revokesNothing(first, "a token that was passed on");
+      await revokesNothing(first, "a token that was handed over");
       expectKind(await pass(1), "renewed", "the holder nobody revoked");
       await revokesNothing(third, "a token that nobody has yet");
       assert.equal(await b!.revoke(resource, second), "revoked");

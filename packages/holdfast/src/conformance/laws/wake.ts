@@ -47,7 +47,7 @@ async function handOverMs(s: Stage, pushes: "deliver" | "drop") {
     await locks.close();
     return { tookMs, intervalMs };
   }
-  return assert.fail("a grant is over before it is given back, however long it is");
+  return assert.fail("every grant ended before its release, no matter how long its ttl");
 }
 
 export const wake: LawGroup = {

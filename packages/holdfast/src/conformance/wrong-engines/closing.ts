@@ -219,7 +219,7 @@ export const delayDefects: readonly WrongEngine[] = [
     overlay: (inner) => altered(inner, { watch: { onChange: () => () => {} } }),
   },
   {
-    defect: "a waiter is given a grant that was revoked meanwhile",
+    defect: "a waiter is given a grant that was revoked before",
     law: "L18.16",
     overlay: (inner, store) =>
       alteredQueue(inner, {

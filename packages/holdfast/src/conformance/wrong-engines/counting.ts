@@ -59,7 +59,7 @@ export const countingDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "an enqueue is granted at once, whoever holds",
+    defect: "an enqueue is granted at once although others hold",
     law: "L1.5",
     overlay: (inner) =>
       alteredQueue(inner, {
@@ -93,7 +93,7 @@ export const countingDefects: readonly WrongEngine[] = [
       altered(inner, { tryAcquire: (claim, call) => inner.tryAcquire(looser(claim), call) }),
   },
   {
-    defect: "an expired permit is never given back",
+    defect: "an expired permit is never free again",
     law: "L2.4",
     overlay: (inner) =>
       altered(inner, {

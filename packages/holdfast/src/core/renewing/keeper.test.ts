@@ -533,7 +533,7 @@ test("a lease on a handed-over grant with a renewal under way is lost by its own
   assert.equal(engine.calls("renew"), 1);
   await first.release();
   const second = (await waiting)!;
-  assert.ok(second.remainingMs() < 11_000, "it was passed on");
+  assert.ok(second.remainingMs() < 11_000, "the lease did not get the former grant");
   await clock.advance(11_000);
   assert.deepEqual(
     lost.map(({ message }) => message.token),

@@ -156,7 +156,7 @@ test("a loss that is reported while a renew() rests before its next try is notic
   engine.inject("renew", { kind: "fail" }, 2);
   const renewing = outcomeOf(lease.renew());
   await clock.advance(0);
-  assert.equal(engine.calls("renew"), 2, "the third try comes after a breath");
+  assert.equal(engine.calls("renew"), 2, "the third try did not wait for its rest");
   await other.revoke("a", { token: lease.token, force: true });
   await clock.advance(0);
   assert.equal(engine.calls("renew"), 3, "the announced change cuts the rest short");
@@ -179,7 +179,7 @@ test("a change reported during a renew() makes its repeats follow without a rest
   assert.equal(engine.calls("renew"), 1);
   open();
   await clock.advance(0);
-  assert.equal(engine.calls("renew"), 3, "no try waits for a breath");
+  assert.equal(engine.calls("renew"), 3, "a try waited for a rest");
   assert.equal(lease.held, false);
   assert.ok((await renewing) instanceof LeaseLostError);
 });

@@ -4,13 +4,13 @@ import type { Engine, RenewRef } from "../../engine.js";
 import { EngineError, LeaseLostError } from "../../errors.js";
 import { Locks } from "../../locks.js";
 import { recorder } from "../../test-support/recorder.fixture.js";
-import { gate, noting, stage as set } from "../test/stage.fixture.js";
+import { gate, recordingRenewals, stage as set } from "../test/stage.fixture.js";
 
 const record = recorder(afterEach);
 
 function stage() {
   const theatre = set();
-  const { noted, batches } = noting(theatre.engine);
+  const { noted, batches } = recordingRenewals(theatre.engine);
   return { ...theatre, batches, locks: new Locks(noted, { clock: theatre.clock }) };
 }
 

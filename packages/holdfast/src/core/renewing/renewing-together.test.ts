@@ -9,7 +9,7 @@ import { recorder } from "../../test-support/recorder.fixture.js";
 import { randomOf, withSeededRandom } from "../../test-support/seeded-random.fixture.js";
 import { ManualClock } from "../../testing/index.js";
 import type { Lease } from "../holding/lease.js";
-import { gate, noting, outcomeOf, stage } from "../test/stage.fixture.js";
+import { gate, outcomeOf, recordingRenewals, stage } from "../test/stage.fixture.js";
 
 // Leases that were renewed together are one renewal group from then on. These tests bring several
 // leases into one group by a renewal, and then something happens to one of them.
@@ -21,7 +21,7 @@ const TTL_MS = 3_000;
 async function renewedTogether(names: readonly string[], options: AcquireOptions = {}) {
   const theatre = stage();
   const { clock, engine } = theatre;
-  const { noted, batches } = noting(engine);
+  const { noted, batches } = recordingRenewals(engine);
   const { ttlMs = TTL_MS } = options;
   const locks = new Locks(noted, {
     ...{ clock, cohort: { ms: 60_000 }, defaults: { ...options, ttlMs } },
@@ -392,7 +392,7 @@ test("a gone grant is lost also for the lease it is handed to before its holder 
 
 test("a lease that a listener of a loss renews by hand is sent once", async () => {
   const { clock, engine } = stage();
-  const { noted, batches } = noting(engine);
+  const { noted, batches } = recordingRenewals(engine);
   const locks = new Locks(noted, { clock });
   const short = await locks.acquire("short", { ttlMs: 3_000, renew: false });
   const long = await locks.acquire("long", { ttlMs: 7_500 });
@@ -414,7 +414,7 @@ test("a lease that a listener of a loss renews by hand is sent once", async () =
 test("a lease that is handed over while its renewal waits for a turn is not sent twice", async () => {
   const clock = new LookingClock();
   const { engine } = stage({}, clock);
-  const { noted, batches } = noting(engine);
+  const { noted, batches } = recordingRenewals(engine);
   const locks = new Locks(noted, { clock, cohort: { ms: 60_000 } });
   const line = [0, 1, 2].map(() => locks.acquire("g"));
   await (await line[0]!).release();
@@ -483,7 +483,7 @@ test("a loss does not make another lease's renewal earlier", async () => {
 
 test("leases whose renewals fail for the same reason stay in one group", async () => {
   const { clock, engine } = stage();
-  const { noted, batches } = noting(engine);
+  const { noted, batches } = recordingRenewals(engine);
   const error = new EngineError("the connection was lost", { effect: "none", retryable: true });
   let failures = 0;
   const failing: Engine = Object.assign(Object.create(noted) as Engine, {

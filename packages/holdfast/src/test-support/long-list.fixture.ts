@@ -17,7 +17,7 @@ const MOST_GROWTH = 3;
 const LONGEST_MS = 4_000;
 const LOOK_AT_HEAP_EVERY = 40;
 
-export interface LongListGround {
+export interface LongListTarget {
   readonly engine: Engine;
   /** The processes of the servers. */
   readonly pids: readonly number[];
@@ -31,19 +31,19 @@ interface Figures {
   readonly heapMb: number;
 }
 
-export async function checkLongList(ground: LongListGround): Promise<void> {
-  const { fill, mostHeapMb } = ground;
+export async function checkLongList(target: LongListTarget): Promise<void> {
+  const { fill, mostHeapMb } = target;
   await fill(1, FEW);
-  await listed(ground, FEW);
-  const few = await listed(ground, FEW);
+  await listed(target, FEW);
+  const few = await listed(target, FEW);
   await fill(FEW + 1, MANY);
-  const many = await listed(ground, MANY);
+  const many = await listed(target, MANY);
   const told = `${few.usPerName} us a name among ${FEW}, ${many.usPerName} among ${MANY}`;
   assert.ok(many.usPerName <= few.usPerName * MOST_GROWTH, told);
   assert.ok(many.heapMb <= mostHeapMb, `the heap grows by ${many.heapMb} MB`);
 }
 
-async function listed({ engine, pids }: LongListGround, count: number): Promise<Figures> {
+async function listed({ engine, pids }: LongListTarget, count: number): Promise<Figures> {
   const seen = new Uint8Array(count + 1);
   const collect = collector();
   collect();

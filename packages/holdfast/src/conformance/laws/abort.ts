@@ -192,7 +192,9 @@ export const abort: LawGroup = {
         for (const fair of FAIRNESS) {
           const locks = await s.locks();
           const wait = await waiting(s, locks, { fair, waitMs: 80 });
-          await assert.rejects(within(15_000, wait.work, "a wait that times out"), { code: "ACQUIRE_TIMEOUT" });
+          await assert.rejects(within(15_000, wait.work, "a wait that times out"), {
+            code: "ACQUIRE_TIMEOUT",
+          });
           noListeners(wait.signal);
           await wait.holder.releaseHeld(wait.held.claim);
           await s.untilEmpty(wait.holder, wait.resource);

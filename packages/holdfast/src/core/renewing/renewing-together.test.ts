@@ -29,7 +29,7 @@ async function renewedTogether(names: readonly string[], options: AcquireOptions
   const leases: Lease[] = [];
   for (const name of names) leases.push(await locks.acquire(name));
   await clock.advance(ttlMs * 0.37);
-  assert.deepEqual(resources(batches), [[...names].sort()], "they were renewed together, once");
+  assert.deepEqual(resources(batches), [[...names].sort()], "they were not renewed together, once");
   batches.length = 0;
   return { ...theatre, locks, leases, batches };
 }
@@ -578,7 +578,7 @@ test("failed entries are tried again, and the others of their group are not affe
   clock.step();
   await clock.advance(2 * TTL_MS);
   assert.ok(leases.every(({ held }) => held));
-  assert.deepEqual(asked.at(-1), ["a", "b", "c", "d"], "they have found together again");
+  assert.deepEqual(asked.at(-1), ["a", "b", "c", "d"], "they are not in one batch again");
 });
 
 test("in any order of acquires and releases, no lease is lost and none is renewed after its release", async () => {

@@ -76,7 +76,7 @@ for (const kind of ["cohort", "strict", "shared"] as const) {
       "a waiter of a closed client is in the queue",
     );
     await holder.release();
-    assert.ok(await other.tryAcquire("a"), "nobody is in the way");
+    assert.ok(await other.tryAcquire("a"), "somebody is in the way");
   });
 }
 
@@ -239,7 +239,7 @@ for (const [kind, options] of Object.entries(KEPT)) {
     const closing = locks.close();
     await clock.advance(1_000);
     await closing;
-    assert.equal(await other.tryAcquire("a"), null, "nobody is let in under it");
+    assert.equal(await other.tryAcquire("a"), null, "somebody was let in while the run goes on");
     go();
     const lost = await running;
     assert.ok(lost instanceof LeaseLostError && lost.reason === "closed", String(lost));

@@ -262,13 +262,13 @@ export class Locks implements AsyncDisposable {
     const { mode, label } = terms;
     if (channels.wait.hasSubscribers) channels.wait.publish({ resource, mode, label });
     // Only leases that the keeper renews can be handed over; the others count their own life.
-    const canPass = mode === "exclusive" && terms.renew;
+    const canHandOver = mode === "exclusive" && terms.renew;
     // Strict: one claim and one place in the backend's queue for each caller, even if others wait
     // here.
     const waiting =
       terms.fair === "strict"
         ? this.#waitAlone(resource, terms, startedAt)
-        : canPass
+        : canHandOver
           ? this.#waitInCohort(resource, terms, startedAt)
           : mode === "shared"
             ? this.#waitShared(resource, terms, startedAt)

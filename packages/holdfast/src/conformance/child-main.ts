@@ -3,7 +3,7 @@ import type { Lease } from "../core/holding/lease.js";
 import { systemClock } from "../core/runtime/clock.js";
 import type { Job, Said } from "./child.js";
 
-// The program that Child starts. It knows the backend by its url only, as any process would.
+// The program that Child starts. Like any process, it knows the backend by its url only.
 
 const CHUNK_MS = 15;
 
@@ -11,7 +11,7 @@ function say(said: Said): void {
   process.send?.(said);
 }
 
-/** Looks at the lease in a tight loop; a gap between two looks is a pause of the process. */
+/** Reads lease.held in a tight loop; a gap between two reads is a pause of the process. */
 async function watch(lease: Lease, pauseMs: number): Promise<void> {
   let last = systemClock.now();
   for (;;) {
@@ -22,7 +22,7 @@ async function watch(lease: Lease, pauseMs: number): Promise<void> {
       if (now - last > pauseMs) return report(lease, held);
       last = now;
     }
-    // Renewals need the event loop, too.
+    // Renewals need the event loop too.
     await new Promise<void>((go) => setImmediate(go));
   }
 }

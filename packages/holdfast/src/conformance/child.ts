@@ -3,25 +3,25 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { AcquireOptions } from "../options.js";
-import { within } from "./patience.js";
+import { within } from "./timing.js";
 
 const MAIN = fileURLToPath(new URL("./child-main.js", import.meta.url));
 const START_MS = 40_000;
 
-/** What a child process is to do; it travels as JSON. */
+/** What a child process shall do; sent as JSON. */
 export interface Job {
   readonly url: string;
   readonly resource: string;
   readonly options: Omit<AcquireOptions, "signal" | "retry">;
   /**
-   * hold: acquire, and stay. wait: stand in the queue, and stay. watch: acquire, and look at the lease
-   * without pause. close: acquire, close, and end by itself. leave: acquire, and simply fall off
-   * the end of the program. once: run once for at least ttlMs, and exit without closing anything.
+   * hold: acquire, and stay. wait: join the queue, and stay. watch: acquire, and read lease.held in
+   * a loop. close: acquire, close, and end by itself. leave: acquire, and let the program end.
+   * once: run once for at least ttlMs, and exit without closing anything.
    */
   readonly does: "hold" | "wait" | "watch" | "close" | "leave" | "once";
 }
 
-/** What a child process says. */
+/** What a child process reports. */
 export type Said =
   | { readonly says: "waiting" }
   | { readonly says: "held"; readonly token: string }
@@ -29,14 +29,14 @@ export type Said =
   | { readonly says: "ran" }
   | {
       readonly says: "paused";
-      /** What `lease.held` said in the first statement after the pause. */
+      /** The value of `lease.held` in the first statement after the pause. */
       readonly held: boolean;
       readonly thrown: string;
       readonly aborted: boolean;
       readonly released: string;
     };
 
-/** Another process on the same backend, which a play may stop, continue and kill. */
+/** Another process on the same backend, which a law may stop, continue and kill. */
 export class Child {
   readonly #child: ChildProcess;
   readonly #said: Said[] = [];
@@ -45,7 +45,8 @@ export class Child {
   #wake: () => void = () => {};
 
   constructor(job: Job) {
-    // It speaks through a channel that breaks when either side is gone, and then it ends too.
+    // The child reports through a channel that breaks when either side ends; then the child ends
+    // too.
     this.#child = spawn(process.execPath, [MAIN, JSON.stringify(job)], {
       stdio: ["ignore", "ignore", "pipe", "ipc"],
     });
@@ -59,7 +60,7 @@ export class Child {
     });
   }
 
-  /** Waits until the child says this. */
+  /** Waits until the child reports this. */
   async until<S extends Said["says"]>(says: S, ms = START_MS): Promise<Extract<Said, { says: S }>> {
     const said = async () => {
       for (;;) {
@@ -89,7 +90,7 @@ export class Child {
     return this.#child.exitCode;
   }
 
-  /** Ends it as a crash would: no clean-up of any kind runs. */
+  /** Kills the child like a crash: no clean-up of any kind runs. */
   async end(): Promise<void> {
     this.#child.kill("SIGKILL");
     await this.#exited;

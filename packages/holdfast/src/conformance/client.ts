@@ -13,16 +13,16 @@ import type {
   ResourceView,
   Validity,
 } from "../engine.js";
-import { elapse, within } from "./patience.js";
 import type { Stage } from "./stage.js";
+import { elapse, within } from "./timing.js";
 
 const CALL_MS = 8_000;
-/** Real backends may need a moment until what happened is seen by all. */
+/** Real backends may need a moment until all clients see a change. */
 const TURN_MS = 8_000;
 /** Backends count in whole milliseconds, and round in either direction. */
 const ROUNDING_MS = 10;
 
-/** All clients of a law act for one core: what is asked later has the greater number. */
+/** All clients of a law act for one core: later calls have greater numbers. */
 let calls = 0;
 
 export type Wish = Partial<Omit<Claim, "resource">>;
@@ -34,7 +34,7 @@ export interface Held {
   readonly token: bigint;
 }
 
-/** One engine, called by hand: what core would do, without core's mercy. */
+/** One engine, called directly. Unlike core, it hides no mistakes of the engine. */
 export class Client {
   readonly engine: Engine;
   /** The grants that were pushed, by grantId. */
@@ -52,7 +52,7 @@ export class Client {
     return this.engine.queue;
   }
 
-  /** A call that started just now, or some milliseconds ago. */
+  /** A call that started now, or agoMs ago. */
   call(agoMs = 0): Call {
     return { startedAt: systemClock.now() - agoMs, timeoutMs: CALL_MS, order: ++calls };
   }
@@ -79,19 +79,19 @@ export class Client {
     return within(CALL_MS, this.queue.enqueue(claim, call), "enqueue");
   }
 
-  /** Takes what must be free. */
+  /** Acquires a resource that must be free. */
   async take(resource: string, wish: Wish = {}): Promise<Held> {
     const claim = this.claim(resource, wish);
     const granted = expectKind(await this.try(claim), "granted", "a claim on a free resource");
     return { claim, granted, token: granted.token };
   }
 
-  /** Must be refused, by an answer and not by an error. */
+  /** The claim must be refused, by an answer and not by an error. */
   async refused(resource: string, wish: Wish = {}, why = "a claim on a held resource") {
     return expectKind(await this.try(this.claim(resource, wish)), "busy", why);
   }
 
-  /** Everybody must be refused: in these modes and by every verb. It leaves nothing behind. */
+  /** Claims must be refused, in these modes and by every verb. Leaves nothing behind. */
   async keptOut(resource: string, why: string, modes: readonly Mode[] = this.#stage.traits.modes) {
     for (const mode of modes) {
       await this.refused(resource, { mode }, `${mode} tryAcquire: ${why}`);
@@ -102,7 +102,7 @@ export class Client {
     }
   }
 
-  /** Renews several grants in one call, each for a ttl of its own. */
+  /** Renews several grants in one call, each with its own ttl. */
   async renewAll(
     batch: readonly { readonly claim: GrantRef; readonly index: number }[],
     ttlOf: (i: number) => number,
@@ -117,30 +117,30 @@ export class Client {
     return answers.map((answer, i) => expectKind(answer, "renewed", `grant ${i} of a batch`));
   }
 
-  /** Stands in the queue behind somebody. */
+  /** Joins the queue behind somebody. */
   async wait(resource: string, wish: Wish = {}): Promise<Claim> {
     const claim = this.claim(resource, wish);
     expectKind(await this.enqueue(claim), "queued", "a waiter behind somebody");
     return claim;
   }
 
-  async beat(waiter: GrantRef, call = this.call()) {
-    const [answer] = await this.beats([waiter], call);
+  async heartbeat(waiter: GrantRef, call = this.call()) {
+    const [answer] = await this.heartbeats([waiter], call);
     return answer!;
   }
 
-  async beats(waiters: readonly GrantRef[], call = this.call()) {
+  async heartbeats(waiters: readonly GrantRef[], call = this.call()) {
     const refs = waiters.map(({ resource, grantId }) => ({ resource, grantId }));
     const answers = await within(CALL_MS, this.queue.heartbeat(refs, call), "heartbeat");
     assert.equal(answers.length, waiters.length, "a heartbeat has one answer per waiter");
     return answers;
   }
 
-  /** The waiter's turn must have come: heartbeats are the truth, and soon say so. */
-  async turn(claim: Claim, ms = TURN_MS): Promise<Held> {
+  /** The waiter must be granted, as its heartbeats must soon show. */
+  async untilGranted(claim: Claim, ms = TURN_MS): Promise<Held> {
     const deadline = systemClock.now() + ms;
     for (;;) {
-      const answer = await this.beat(claim);
+      const answer = await this.heartbeat(claim);
       if (answer.kind === "granted") return { claim, granted: answer, token: answer.token };
       const late = systemClock.now() > deadline;
       if (late || answer.kind !== "queued") {
@@ -150,9 +150,9 @@ export class Client {
     }
   }
 
-  /** The waiter must still stand in the queue. */
+  /** The waiter must still be in the queue. */
   async stillWaits(claim: Claim, why: string): Promise<void> {
-    expectKind(await this.beat(claim), "queued", why);
+    expectKind(await this.heartbeat(claim), "queued", why);
   }
 
   withdraw(claim: Claim, call = this.call()) {
@@ -181,8 +181,8 @@ export class Client {
     return answers[0]!;
   }
 
-  /** Gives back what must still be held. */
-  async giveBack(claim: GrantRef): Promise<void> {
+  /** Releases a grant that must still be held. */
+  async releaseHeld(claim: GrantRef): Promise<void> {
     expectKind(await this.release(claim), "released", "the release of a live grant");
   }
 
@@ -205,7 +205,7 @@ export class Client {
     assert.deepEqual(sorted, [...tokens].sort(ascending), "the tokens of the holders");
   }
 
-  /** What the holder believes must end no later than what the backend keeps. */
+  /** The validity that the holder believes in must end no later than the backend's grant. */
   async outlastedByBackend(held: Held, validity: Validity): Promise<void> {
     const view = await this.inspect(held.claim.resource);
     const measuredBy = systemClock.now();
@@ -227,14 +227,14 @@ export function expectKind<A extends { readonly kind: string }, K extends A["kin
   who: string,
 ): OfKind<A, K> {
   if (answer.kind === kind) return answer as OfKind<A, K>;
-  assert.fail(`${who} wants "${kind}" for an answer, and got ${show(answer)}`);
+  assert.fail(`${who} should be answered with "${kind}", and got ${show(answer)}`);
 }
 
 export function ascending(a: bigint, b: bigint): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** Tokens in the order of their grants must strictly rise. */
+/** Tokens, in the order of their grants, must strictly rise. */
 export function assertRising(tokens: readonly bigint[]): void {
   for (const [i, token] of tokens.entries()) {
     if (i > 0) assert(token > tokens[i - 1]!, `token ${token} came after ${tokens[i - 1]}`);

@@ -6,8 +6,8 @@ import { groups } from "./index.js";
 
 const PAGE = new URL("../../../../docs/contract.md", import.meta.url);
 
-// HOLDFAST_WRITE_DOCS=1 brings the page up to date instead of complaining that it is not.
-test("docs/contract.md lists the laws as they are", () => {
+// HOLDFAST_WRITE_DOCS=1 updates the page instead of failing.
+test("docs/contract.md lists the current laws", () => {
   const page = readFileSync(PAGE, "utf8");
   const fresh = withLaws(page, groups);
   if (process.env.HOLDFAST_WRITE_DOCS === "1") writeFileSync(PAGE, fresh);

@@ -1,6 +1,8 @@
 import { costBeside, type Excuse } from "./index.js";
 
-/** For engines whose backend reads a whole list to answer one question; so many show that it does. */
+/**
+ * Excuses engines whose backend reads a whole list to answer one question. many: enough to show it.
+ */
 export function excusedCost(laws: readonly string[], many: number, why: string): Excuse[] {
   return costBeside(many)
     .filter(({ id }) => laws.includes(id))

@@ -2,10 +2,10 @@ import type { Engine, EngineTraits } from "../engine.js";
 
 type MaybePromise<T> = T | Promise<T>;
 
-/** How the suite reaches one backend. What is optional is what not every backend can offer. */
+/** How the suite reaches one backend. Optional members are what not every backend can offer. */
 export interface Harness {
   readonly name: string;
-  /** An independent client on the same backend, as another process would have it. */
+  /** Opens an independent client on the same backend, as another process would have it. */
   open(): MaybePromise<Engine>;
   /** Empties the backend. Called before each law, with nothing open. */
   reset(): MaybePromise<void>;
@@ -14,34 +14,34 @@ export interface Harness {
    * Without it the laws wait in real time.
    */
   age?(resource: string, ms: number): MaybePromise<void>;
-  /** Lets the tombstones of one resource, or all that there are, end ms earlier. */
+  /** Lets the tombstones of one resource, or all tombstones, end ms earlier. */
   ageTombstones?(resource: string, ms: number): MaybePromise<void>;
-  /** Cuts this engine off from its backend; the returned function joins them again. */
+  /** Cuts this engine off from its backend. The returned function reconnects them. */
   sever?(engine: Engine): MaybePromise<() => MaybePromise<void>>;
-  /** Stops the backend as a crash would, and starts it again. */
+  /** Stops the backend like a crash, and starts it again. */
   restart?(): MaybePromise<void>;
   /**
-   * What the backend has of one resource, read from its own record and not through an engine: every
-   * grant that keeps others out now. Belief must never be more (L19).
+   * All grants of one resource that keep others out now, read from the backend's own record and not
+   * through an engine. Belief must never be more (L19).
    */
   truth?(resource: string): MaybePromise<readonly TrueGrant[]>;
-  /** Lets the waiters of a resource have been silent for ms longer than they were. */
+  /** Makes the waiters of a resource appear silent for ms longer than they were. */
   silence?(resource: string, ms: number): MaybePromise<void>;
-  /** An independent client whose requests can be kept back on their way (L21). */
+  /** Opens an independent client whose requests can be delayed on their way (L21). */
   relayed?(): MaybePromise<Relayed>;
-  /** An independent client whose backend can be made to answer in another shape (L20). */
+  /** Opens an independent client whose backend can be made to answer in a wrong shape (L20). */
   misanswered?(): MaybePromise<Misanswered>;
-  /** Where the backend has several servers and goes on without one of them (L22). */
+  /** For a backend with several servers that works on without one of them (L22). */
   readonly survival?: Survival;
   /** The processor time that the backend's servers have used so far, in microseconds (L23). */
   serverTimeUs?(): MaybePromise<number>;
-  /** By which `connect` in a child process reaches the same backend. */
+  /** The URL by which `connect` in a child process reaches the same backend. */
   readonly url?: string;
-  /** What the engine says of itself; left out, it is taken to offer everything. L0.1 compares. */
+  /** The engine's traits; the default offers everything. L0.1 compares. */
   readonly traits?: EngineTraits;
-  /** Whether the engine has a queue; left out, it has. L0.1 compares. */
+  /** Whether the engine has a queue; default true. L0.1 compares. */
   readonly queue?: boolean;
-  /** Whether the engine has a watch; left out, it has. L0.1 compares. */
+  /** Whether the engine has a watch; default true. L0.1 compares. */
   readonly watch?: boolean;
   readonly excuses?: readonly Excuse[];
 }
@@ -49,30 +49,32 @@ export interface Harness {
 export interface TrueGrant {
   /** The first of its tokens. */
   readonly token: bigint;
-  /** Until the backend lets others in by itself, lock-delay left out. Rounded up where it must be. */
+  /**
+   * Time until the backend lets others in by itself, without lock-delay. Rounded up if necessary.
+   */
   readonly remainingMs: number;
 }
 
 export interface Relayed {
   readonly engine: Engine;
-  /** From now on nothing that it sends arrives. Answers to what arrived before still come. */
+  /** From now on nothing that the client sends arrives. Answers to earlier requests still come. */
   hold(): MaybePromise<void>;
-  /** What was kept back arrives now, in its order, even if its sender has given up. */
+  /** Delivers the delayed requests now, in order, even if their sender has given up. */
   deliver(): MaybePromise<void>;
 }
 
 export interface Misanswered {
   readonly engine: Engine;
-  /** What a wrong answer can look like in this protocol: a string for a list, a short list, … */
+  /** The shapes of wrong answers in this protocol: a string for a list, a short list, … */
   readonly shapes: readonly string[];
-  /** Every answer has this shape from now on; null: they are as they should be. */
+  /** Every answer has this shape from now on; null: answers are right again. */
   answerWith(shape: string | null): void;
 }
 
 export interface Survival {
-  /** A lease of this ttl outlives the loss of one server: an election takes less time. */
+  /** A lease with this ttl outlives the loss of one server: an election takes less time. */
   readonly ttlMs: number;
-  /** How long a server may hang; left out, for longer than the ttl. */
+  /** How long a server hangs; by default longer than the ttl. */
   readonly hangMs?: number;
   readonly members: readonly Member[];
 }
@@ -80,15 +82,15 @@ export interface Survival {
 /** One of several servers. */
 export interface Member {
   readonly name: string;
-  /** It answers nobody any more, and closes no connection. */
+  /** The server stops answering, and closes no connection. */
   hang(): MaybePromise<void>;
-  /** Resolves when it takes part again, as if nothing had happened. */
+  /** The server continues as if nothing had happened. Resolves when it takes part again. */
   resume(): MaybePromise<void>;
-  /** Kills it and starts it again. Resolves when it takes part again. */
+  /** Kills the server and starts it again. Resolves when it takes part again. */
   restart(): MaybePromise<void>;
 }
 
-/** A law that a backend cannot keep, and the proof that it cannot. */
+/** A law that a backend cannot keep, and the proof of that. */
 export interface Excuse {
   /** "L13.2", or "L13" for all of them. */
   readonly law: string;
@@ -97,7 +99,7 @@ export interface Excuse {
   witness(harness: Harness): Promise<void>;
 }
 
-/** What a law needs of harness or engine. */
+/** What a law needs from the harness or the engine. */
 export type Need =
   | "age"
   | "tombstones"
@@ -131,7 +133,7 @@ export interface LawGroup {
   /** "L3". */
   readonly id: string;
   readonly name: string;
-  /** What the law says, for the page that engine authors read. */
+  /** The text of the law, for the page that engine authors read. */
   readonly text: string;
   readonly laws: readonly Law[];
 }
@@ -163,7 +165,7 @@ const LACKS: Record<Need, (harness: Harness) => string | null> = {
         : null,
   url: (h) => (h.url === undefined ? "no other process can reach this backend" : null),
   queue: (h) => (h.queue === false ? "the engine keeps no queue" : null),
-  watch: (h) => (h.watch === false ? "the engine cannot tell of changes" : null),
+  watch: (h) => (h.watch === false ? "the engine cannot report changes" : null),
   shared: (h) => (traitsOf(h).modes.includes("shared") ? null : "the engine has no shared mode"),
   limits: (h) => (traitsOf(h).limits ? null : "the engine has no limits on shared claims"),
   lockDelay: (h) => (traitsOf(h).lockDelay ? null : "the engine has no lock-delay"),
@@ -172,13 +174,13 @@ const LACKS: Record<Need, (harness: Harness) => string | null> = {
   truth: (h) => (h.truth ? null : "the harness cannot read the backend's record"),
   silence: (h) => (h.silence ? null : "the harness cannot make waiters seem silent"),
   relay: (h) => (h.relayed ? null : "the harness has no relay"),
-  misanswer: (h) => (h.misanswered ? null : "no answer comes over a wire that could garble it"),
-  survival: (h) => (h.survival ? null : "the harness disturbs no single server"),
+  misanswer: (h) => (h.misanswered ? null : "no answer crosses a wire that could garble it"),
+  survival: (h) => (h.survival ? null : "the harness cannot disturb a single server"),
   serverTime: (h) => (h.serverTimeUs ? null : "the harness cannot measure the backend's work"),
   range: (h) => (traitsOf(h).tokenRange >= 2 ? null : "the engine reserves no token ranges"),
 };
 
-/** Why this law has nothing to ask here, or null when it applies. */
+/** Why this law does not apply to the harness; null when it applies. */
 export function inapplicable(law: Law, harness: Harness): string | null {
   for (const need of law.needs) {
     const reason = LACKS[need](harness);

@@ -24,7 +24,7 @@ import { survival } from "./laws/survival.js";
 import { tokens } from "./laws/tokens.js";
 import { wake } from "./laws/wake.js";
 
-/** The laws by number, with what each of them says. */
+/** The groups of laws by number, each with its text. */
 export const groups: readonly LawGroup[] = [
   ...[declaration, exclusion, sharing, succession, expiry, renewal, tokens, repeat, release, names],
   ...[abort, failure, close, order, wake, stampedes, deadWaiters, lockDelay, checkAndRevoke],

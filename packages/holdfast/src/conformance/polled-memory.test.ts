@@ -6,13 +6,13 @@ import { checkLaws, findLaw, type Harness } from "./index.js";
 import { altered } from "./wrong-engines/altered.js";
 import { memoryHarness } from "./wrong-engines/memory-harness.js";
 
-/** The same engine for a core that has to look again by itself: no queue, and no word of changes. */
+/** The same engine without queue and notifications, so that core has to poll. */
 function pollOnly(engine: Engine): Engine {
   const { queue: _queue, watch: _watch, ...polled } = altered(engine, {});
   return polled;
 }
 
-// Without ageing, too: this is the run in which the laws wait in real time.
+// Also without ageing: here the laws wait in real time.
 const { age: _age, ...polled } = memoryHarness(pollOnly);
 
 const harness: Harness = {
@@ -24,13 +24,13 @@ const harness: Harness = {
     ...(polled.excuses ?? []),
     {
       law: "L2.13",
-      why: "where nobody stands in the queue, a reader cannot see that a writer waits",
-      // The law itself is deterministic here: nothing of the waiting writer is at the backend.
+      why: "without a queue, a reader cannot see that a writer waits",
+      // The law itself is deterministic here, because the backend does not know the waiting writer.
       witness: (it) => findLaw("L2.13").run(it),
     },
     {
       law: "L13.10",
-      why: "whoever looks first after the release is served first",
+      why: "the claim that polls first after the release is granted first",
       async witness(it) {
         const holder = new Locks(await it.open());
         const [early, late] = [new Locks(await it.open()), new Locks(await it.open())];
@@ -44,7 +44,7 @@ const harness: Harness = {
             served.push("late");
           }),
         ];
-        // The early one has looked, and sleeps for 400 ms; the late one looks every 5 ms.
+        // The early claim has polled and pauses for 400 ms; the late one polls every 5 ms.
         await lease.release();
         await Promise.all(works);
         for (const locks of [holder, early, late]) await locks.close();

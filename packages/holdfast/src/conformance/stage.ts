@@ -15,55 +15,57 @@ import {
   type Relayed,
   traitsOf,
 } from "./harness.js";
-import { elapse, within } from "./patience.js";
+import { elapse, within } from "./timing.js";
 
-/** A law that never ends is broken, too. */
+/** A law that never ends counts as broken. */
 const LAW_MS = 60_000;
 const CLOSE_MS = 5_000;
-/** For what comes soon, and on a busy machine later: a process that starts, a clean-up behind it. */
+/** For what usually comes soon but may be late on a busy machine: a new process, its clean-up. */
 const HANG_MS = 20_000;
-/** Where nothing can be aged, a life long enough to act in and short enough to wait for. */
+/**
+ * A ttl for harnesses that cannot age records: long enough to act in and short enough to wait for.
+ */
 const REAL_LIFE_MS = 300;
-/** Some laws ask several times within a delay, and a busy machine takes its time for each. */
+/** Some laws ask several times within a delay, and a busy machine needs time for each question. */
 const REAL_DELAY_MS = 1_200;
-/** Beyond an expiry, for backends that count in whole milliseconds. */
+/** Waited after an expiry, for backends that count in whole milliseconds. */
 const AFTER_MS = 5;
 
-/** A large batch: engines that split batches, or look at the first entries only, show it here. */
+/** A large batch: it reveals engines that split batches, or look at the first entries only. */
 const BATCH = 20;
 
-/** One way in which grants differ that every verb must treat alike. */
+/** One kind of grant. Every verb must treat all kinds alike. */
 export interface Variant {
   readonly mode: Mode;
-  /** How far its token has been passed on. */
+  /** How often its token was handed over. */
   readonly index: number;
-  /** What a claim must wish for to become such a grant. */
+  /** The claim options that make such a grant. */
   readonly wish: { readonly mode: Mode; readonly tokens: number };
 }
 
-export type Play = (stage: Stage) => Promise<void>;
+export type LawBody = (stage: Stage) => Promise<void>;
 
-/** Makes a law of a play: an empty backend before it, nothing left open after it. */
+/** Makes a law of a function: the backend is empty before it, and nothing is left open after it. */
 export function law(
   id: string,
   title: string,
   needs: readonly Need[],
-  play: Play,
+  body: LawBody,
   limitMs = LAW_MS,
 ): Law {
   const run = async (harness: Harness) => {
     await harness.reset();
     const stage = new Stage(harness);
     try {
-      await within(limitMs, play(stage), `${id} on ${harness.name}`);
+      await within(limitMs, body(stage), `${id} on ${harness.name}`);
     } finally {
-      await stage.strike();
+      await stage.tearDown();
     }
   };
   return { id, title, needs, run };
 }
 
-/** What a play stands on: clients of the backend, names of its own, and ways to let time pass. */
+/** What a law works with: clients of the backend, unique names, and ways to let time pass. */
 export class Stage {
   readonly harness: Harness;
   readonly traits: EngineTraits;
@@ -78,7 +80,7 @@ export class Stage {
     this.traits = traitsOf(harness);
   }
 
-  /** A name that no other play uses. */
+  /** A name that no other law uses. */
   resource(tail = "thing"): string {
     return `${this.#name}/${this.#names++}/${tail}`;
   }
@@ -99,7 +101,7 @@ export class Stage {
     return clients;
   }
 
-  /** A client whose requests can be kept back. */
+  /** A client whose requests can be delayed. */
   async relayed(): Promise<{ client: Client } & Pick<Relayed, "hold" | "deliver">> {
     const relayed = await this.harness.relayed!();
     this.#engines.push(relayed.engine);
@@ -107,7 +109,7 @@ export class Stage {
     return { client, hold: () => relayed.hold(), deliver: () => relayed.deliver() };
   }
 
-  /** A client whose backend can be made to answer in another shape. */
+  /** A client whose backend can be made to answer in a wrong shape. */
   async misanswered(): Promise<{ client: Client } & Omit<Misanswered, "engine">> {
     const { engine, shapes, ...wire } = await this.harness.misanswered!();
     this.#engines.push(engine);
@@ -115,7 +117,7 @@ export class Stage {
     return { client: new Client(engine, this), shapes, answerWith };
   }
 
-  /** The ways in which grants of this engine differ: each mode, with a token passed on and without. */
+  /** The kinds of grants of this engine: each mode, with and without a hand-over of its token. */
   get variants(): readonly Variant[] {
     const indexes = this.traits.tokenRange >= 2 ? [0, 1] : [0];
     return this.traits.modes.flatMap((mode) =>
@@ -123,7 +125,7 @@ export class Stage {
     );
   }
 
-  /** Grants on as many resources, of all variants, to be renewed in one call. */
+  /** Makes grants of all variants, each on its own resource, to be renewed in one call. */
   async batch(client: Client, ttlMs: number) {
     const variants = this.variants;
     const entries = Array.from({ length: BATCH }, async (_, i) => {
@@ -134,7 +136,7 @@ export class Stage {
     return Promise.all(entries);
   }
 
-  /** What the one holder of this resource has at the backend, and by when that was read. */
+  /** The end and token of the resource's one grant, from the backend's record. */
   async truth(resource: string): Promise<{ readonly end: number; readonly token: bigint }> {
     const grants = await this.harness.truth!(resource);
     const readBy = systemClock.now();
@@ -160,7 +162,7 @@ export class Stage {
     return { locks: this.locksOn(engine, options), engine };
   }
 
-  /** The public API, with a wire between core and engine that the play can disturb. */
+  /** The public API, with a wire between core and engine that the law can disturb. */
   async flakyLocks(options: ConnectOptions = {}): Promise<{ locks: Locks; flaky: FlakyEngine }> {
     const flaky = flakyEngine(await this.engine());
     return { locks: this.locksOn(flaky, options), flaky };
@@ -181,28 +183,28 @@ export class Stage {
     return Math.ceil(fitting / stepMs) * stepMs;
   }
 
-  /** A ttl for grants that the play will let expire. */
+  /** A ttl for grants that the law will let expire. */
   get lifeMs(): number {
     return this.ttl(this.harness.age ? 10_000 : REAL_LIFE_MS);
   }
 
-  /** A lock-delay that the play will wait out. */
+  /** A lock-delay that the law will wait for. */
   get delayMs(): number {
     return this.harness.age ? 7_000 : REAL_DELAY_MS;
   }
 
-  /** Lets ms pass for this resource, whether by ageing it or by waiting. */
+  /** Lets ms pass for this resource, by ageing it or by waiting. */
   async pass(resource: string, ms: number): Promise<void> {
     if (this.harness.age) await this.harness.age(resource, ms);
     else await elapse(ms);
   }
 
-  /** Lets the holders' grants of this resource run out: nobody renews them any more. */
+  /** Lets the holders' grants of this resource expire, without renewals. */
   async expire(resource: string, ttlMs: number, ...holders: Client[]): Promise<void> {
     if (this.traits.expiry === "ttl" || this.harness.age) {
       return this.pass(resource, ttlMs + AFTER_MS);
     }
-    // A session lives as long as its client is heard of: it has to be silenced.
+    // A session lives while its client sends keepalives, so the client must be cut off.
     const { sever } = this.harness;
     assert(sever !== undefined, "a session can only be let expire by a harness that can sever");
     const heals = [];
@@ -211,7 +213,7 @@ export class Stage {
     for (const heal of heals) await heal();
   }
 
-  /** Nobody holds, nobody waits; asked again for a while, as clean-up may run in the background. */
+  /** Waits until nobody holds or waits, because clean-up may run in the background. */
   async untilEmpty(client: Client, resource: string, ms = HANG_MS): Promise<void> {
     const deadline = systemClock.now() + ms;
     let view: ResourceView;
@@ -225,7 +227,7 @@ export class Stage {
     assert.fail(`${holders.length} holders and ${waiters.length} waiters were left behind`);
   }
 
-  /** So many wait at the backend; without a queue there, time enough to have looked once. */
+  /** Waits until this many wait at the backend; without a queue, long enough for one poll. */
   async untilWaiters(locks: Locks, resource: string, count: number): Promise<void> {
     if (this.harness.queue === false) return elapse(60);
     const deadline = systemClock.now() + HANG_MS;
@@ -240,14 +242,14 @@ export class Stage {
     }
   }
 
-  /** Closes whatever the play left open. */
-  async strike(): Promise<void> {
+  /** Closes whatever the law left open. */
+  async tearDown(): Promise<void> {
     for (const child of this.#children) await child.end();
     const close = async (one: Locks | Engine) => {
       try {
         await within(CLOSE_MS, one.close(), "close()");
       } catch {
-        // The play has its verdict by now; whether close() works is for L12 to say.
+        // The law has its result by now; L12 tests whether close() works.
       }
     };
     // Locks first: they need their engines for what they still hold.

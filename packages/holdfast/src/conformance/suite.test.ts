@@ -5,7 +5,7 @@ import { checkLaws, findLaw, groups, laws, notApplicable } from "./index.js";
 import { altered } from "./wrong-engines/altered.js";
 import { memoryHarness } from "./wrong-engines/memory-harness.js";
 
-/** Runs the suite into a table instead of a test runner. */
+/** Collects the suite's tests in a table instead of a test runner. */
 function collected(harness: Harness): Map<string, { title: string; run: () => Promise<void> }> {
   const tests = new Map<string, { title: string; run: () => Promise<void> }>();
   checkLaws(harness, (title, run) => tests.set(title.split(" ")[0]!, { title, run }));
@@ -25,7 +25,7 @@ test("laws are numbered without gaps, under the law they belong to", () => {
   );
 });
 
-test("every law is a test, and one that has nothing to ask says why", () => {
+test("every law is a test, and one that does not apply says why", () => {
   const harness = memoryHarness();
   const tests = collected(harness);
   assert.equal(tests.size, laws.length);
@@ -41,7 +41,7 @@ test("every law is a test, and one that has nothing to ask says why", () => {
   );
 });
 
-test("an excuse is believed only while its witness fails by an assertion", async () => {
+test("an excuse is accepted only while its witness fails by an assertion", async () => {
   const excused = (witness: () => Promise<void>) =>
     collected({ ...memoryHarness(), excuses: [{ law: "L1.1", why: "a test", witness }] }).get(
       "L1.1",

@@ -5,7 +5,7 @@ import { laws } from "./laws.js";
 /** `test` of node:test, `it` of vitest, or anything of the same shape. */
 export type TestFunction = (title: string, run: () => Promise<void>) => unknown;
 
-/** Registers one test per law. Those that do not apply here say so in their titles. */
+/** Registers one test per law. The titles of laws that do not apply give the reason. */
 export function checkLaws(harness: Harness, test: TestFunction): void {
   for (const excuse of harness.excuses ?? []) {
     if (laws.some((law) => covers(excuse, law))) continue;
@@ -25,7 +25,7 @@ export function checkLaws(harness: Harness, test: TestFunction): void {
   }
 }
 
-/** The laws that have nothing to ask of this harness, with the reasons. */
+/** The laws that do not apply to this harness, with the reasons. */
 export function notApplicable(harness: Harness): { readonly law: Law; readonly why: string }[] {
   return laws.flatMap((law) => {
     const why = inapplicable(law, harness);
@@ -33,7 +33,7 @@ export function notApplicable(harness: Harness): { readonly law: Law; readonly w
   });
 }
 
-/** Finds one law, for running it alone or as the witness of an excuse. */
+/** Finds one law, to run it alone or as the witness of an excuse. */
 export function findLaw(id: string): Law {
   const law = laws.find((entry) => entry.id === id);
   if (law === undefined) throw new Error(`there is no law ${id}`);
@@ -45,7 +45,7 @@ async function mustFail(excuse: Excuse, harness: Harness): Promise<void> {
   try {
     await excuse.witness(harness);
   } catch (error) {
-    // Only a refuted assertion is a proof. A witness that stumbles over something else proves nothing.
+    // Only a failed assertion is a proof. A witness that fails for another reason proves nothing.
     if (error instanceof AssertionError) return;
     throw error;
   }

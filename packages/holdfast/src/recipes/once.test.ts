@@ -194,7 +194,7 @@ test("a run does not begin under a grant that would end before atLeastMs", async
   const always = new Locks(withOldGrants(engine, 600, Infinity), { clock });
   const failure = { code: "ENGINE", effect: "none", retryable: true };
   await assert.rejects(always.once("m", DAILY, run), failure);
-  assert.equal(held("m"), 0, "it was given back");
+  assert.equal(held("m"), 0, "it was not released");
 });
 
 test("a process that dies during its run keeps others out for atLeastMs, even if atMostMs is the same", async () => {

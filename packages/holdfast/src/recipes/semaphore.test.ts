@@ -34,7 +34,7 @@ for (const { name, open } of backends()) {
     const leases = [await two.acquire(), await two.tryAcquire()];
     assert.ok(leases.every((lease) => lease?.held && lease.mode === "shared"));
     assert.equal(await theirs.semaphore("desk", { permits: 2 }).tryAcquire(), null);
-    assert.equal(await theirs.tryAcquire("desk"), null, "nobody holds it alone meanwhile");
+    assert.equal(await theirs.tryAcquire("desk"), null, "somebody holds it alone");
     await assert.rejects(theirs.semaphore("desk", { permits: 3 }).acquire(), UsageError);
     for (const lease of leases) await lease!.release();
     await using alone = await theirs.tryAcquire("desk");

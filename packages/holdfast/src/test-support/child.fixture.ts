@@ -6,15 +6,15 @@ import { fileURLToPath } from "node:url";
 
 const COMPLAINT_LENGTH = 8_192;
 
-/** Another process that runs a compiled fixture: it is told by lines and answers by lines. */
+/** Another process that runs a compiled fixture. Both sides talk in lines. */
 export class Child implements AsyncDisposable {
   readonly process: ChildProcess;
-  /** When its output has ended as well. */
+  /** Resolves when its output has ended too. */
   readonly exited: Promise<unknown>;
   readonly #lines: AsyncIterator<string>;
   #complaint = "";
 
-  /** The words of `under` come before the program: what it is started by, in a namespace for example. */
+  /** under: a command that starts the program, in a namespace for example. */
   constructor(program: URL, args: readonly string[], under: readonly string[] = []) {
     const [command, ...rest] = [...under, process.execPath, fileURLToPath(program), ...args];
     this.process = spawn(command!, rest, { stdio: ["pipe", "pipe", "pipe"] });
@@ -33,7 +33,7 @@ export class Child implements AsyncDisposable {
     return next.done ? null : next.value;
   }
 
-  /** Fails with what it wrote to stderr if it ended otherwise than well or by a signal. */
+  /** Fails with its stderr if it ended neither with 0 nor by a signal. */
   async ended(): Promise<void> {
     await this.exited;
     const { exitCode } = this.process;

@@ -1,7 +1,7 @@
 import { mintGrantId } from "../core/holding/grant-id.js";
 import type { Claim } from "../engine.js";
 
-/** For tests with an engine alone: an exclusive claim with an id of its own, unless they say otherwise. */
+/** An exclusive claim with its own grantId, for tests that call an engine directly. */
 export function claim(resource: string, more: Partial<Claim> = {}): Claim {
   return {
     resource,

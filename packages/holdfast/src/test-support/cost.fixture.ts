@@ -6,7 +6,7 @@ import { now } from "./call.fixture.js";
 
 const FEW = 250;
 const MANY = 4_000;
-// From 250 to 4,000 what costs the logarithm of n grows by a half, and what costs n grows by 16.
+// From 250 to 4,000, a cost of log n grows by a half, and a cost of n grows 16 times.
 const MOST_GROWTH = 4;
 const TRIES = 3;
 const TIMES = 200;
@@ -17,14 +17,14 @@ const MOST_BYTES = 64 * 2 ** 20;
 
 interface Operation {
   readonly title: string;
-  /** Among how many of whom it is measured. */
+  /** How many others there are during the measurement, and of which kind. */
   readonly crowd: (engine: Engine, resource: string, n: number) => Promise<Claim[]>;
   readonly run: (engine: Engine, crowd: readonly Claim[], i: number) => Promise<unknown>;
 }
 
 const AMONG_WAITERS: readonly Operation[] = [
   {
-    title: "standing in the queue and leaving it costs the same behind many as behind few",
+    title: "joining and leaving the queue costs the same behind many waiters as behind few",
     crowd: withWaiters,
     run: async (engine, [one]) => {
       const claim = sharedClaim(one!.resource);
@@ -39,7 +39,7 @@ const AMONG_WAITERS: readonly Operation[] = [
       engine.queue!.heartbeat([waiters[(i * 7) % waiters.length]!], now()),
   },
   {
-    title: "a claim that does not wait costs the same before many waiters as before few",
+    title: "a claim that does not wait costs the same with many waiters as with few",
     crowd: withWaiters,
     run: (engine, [one]) => engine.tryAcquire(sharedClaim(one!.resource), now()),
   },
@@ -72,7 +72,7 @@ export function checkCostAmongHolders(open: Open): void {
   check(open, AMONG_HOLDERS);
 }
 
-/** One test for each operation, on an engine of its own. */
+/** One test for each operation, each on its own engine. */
 function check(open: Open, operations: readonly Operation[]): void {
   for (const { title, crowd, run } of operations) {
     test(title, async () => {
@@ -89,7 +89,7 @@ function check(open: Open, operations: readonly Operation[]): void {
 }
 
 export function checkCostOfListing(open: Open): void {
-  test("a listing costs the same for each of many names as for each of few", async () => {
+  test("a listing costs the same per name for many names as for few", async () => {
     const [few, many] = [await open(), await open()];
     await hold(few, FEW);
     await hold(many, MANY);
@@ -107,7 +107,7 @@ async function hold(engine: Engine, names: number): Promise<void> {
   for (let i = 0; i < names; i++) await engine.tryAcquire(sharedClaim(`name ${i}`), now());
 }
 
-/** A hundred thousand names: each once, in little memory, and no page that takes long. */
+/** Lists a hundred thousand names: each once, in little memory, and no page takes long. */
 export async function checkLongListing(engine: Engine): Promise<void> {
   await hold(engine, NAMES);
   const pagesMs: number[] = [];
@@ -121,7 +121,7 @@ export async function checkLongListing(engine: Engine): Promise<void> {
     last = process.cpuUsage();
   });
   assert.equal(names, NAMES);
-  // A collection of garbage may fall into a page.
+  // A garbage collection may run during a page.
   const usualMs = pagesMs.sort((a, b) => a - b)[Math.floor(pagesMs.length * 0.99)]!;
   assert.ok(usualMs <= MOST_PAGE_MS, `1 % of the pages take ${usualMs} ms or more`);
   assert.ok(most <= MOST_BYTES, `the heap grows by ${most} bytes`);
@@ -142,8 +142,8 @@ async function list(engine: Engine, onPage = () => {}): Promise<number> {
 }
 
 /**
- * Compares CPU times, because other programs use the machine too; the best of several, because a
- * collection of garbage may fall into one.
+ * Compares CPU times, because other programs use the machine too. Takes the best of several,
+ * because a garbage collection may run during one.
  */
 async function assertGrowth(cost: (many: boolean) => Promise<number>): Promise<void> {
   const growths: string[] = [];

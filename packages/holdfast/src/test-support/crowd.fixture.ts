@@ -4,14 +4,14 @@ import type { Locks } from "../locks.js";
 const PERMITS = 10;
 const BYSTANDER_TTL_MS = 5_000;
 const AT_ONCE = 2_000;
-// A machine that is busy with other things is no failure.
+// A busy machine is no failure.
 const PATIENT = { waitMs: Infinity, callTimeoutMs: 60_000 };
 
 const turn = () => new Promise((turned) => setImmediate(turned));
 
 /**
- * So many jobs of one process want one of ten permits at once, while a lease with a short ttl is held
- * beside them. All get their permit, in the order in which they asked, and the lease is kept.
+ * This many jobs of one process want one of ten permits at once, while a lease with a short ttl is
+ * held beside them. All get their permit in the order of their requests, and the lease stays held.
  */
 export async function serveCrowd(locks: Locks, jobs: number): Promise<void> {
   const bystander = await locks.acquire("bystander", { ttlMs: BYSTANDER_TTL_MS });
@@ -29,7 +29,7 @@ export async function serveCrowd(locks: Locks, jobs: number): Promise<void> {
     });
   while (crowd.length < jobs) {
     crowd.push(start(crowd.length));
-    // To make a hundred thousand calls in one go takes longer than a lease lives, on a slow machine.
+    // On a slow machine, a hundred thousand calls in one turn take longer than a lease lives.
     if (crowd.length % AT_ONCE === 0) await turn();
   }
   await Promise.all(crowd);

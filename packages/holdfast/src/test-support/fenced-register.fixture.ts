@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { Redis } from "ioredis";
 import { FencedOutError } from "../errors.js";
 
-// Reading raises the mark too: else a stale writer could slip in between its successor's read and write.
+// Reading also registers the token: otherwise a stale writer could write between its successor's
+// read and write.
 const READ = `
   local token, seen = ARGV[1], redis.call('HGET', KEYS[1], 'token') or '0'
   if tonumber(token) < tonumber(seen) then return { 'stale', seen } end
@@ -20,13 +21,13 @@ export interface Write {
   readonly value: number;
 }
 
-/** One number on a Redis of its own, which refuses whoever comes with a smaller token than it has seen. */
+/** One number on a separate Redis, which refuses a token smaller than the greatest it has seen. */
 export class Register implements Disposable {
   readonly #client: Redis;
 
   constructor(port: number) {
     this.#client = new Redis(port);
-    // A test that fails may stop the server first, and must still come to its end.
+    // A failing test may stop the server first, and must still end.
     this.#client.on("error", () => {});
   }
 
@@ -38,7 +39,7 @@ export class Register implements Disposable {
     await this.#ask(WRITE, resource, token, [String(value)]);
   }
 
-  /** What was accepted, in order. */
+  /** The accepted writes, in order. */
   async history(resource: string): Promise<Write[]> {
     const lines = await this.#client.lrange(`${resource}:writes`, 0, -1);
     return lines.map((line) => {
@@ -59,7 +60,7 @@ export class Register implements Disposable {
   }
 }
 
-/** Under a lock everybody adds one to what it has read: no write is lost, and no token goes back. */
+/** Every client adds one to what it reads, under a lock: no write is lost, and tokens only rise. */
 export function assertIncrements(writes: readonly Write[]): void {
   for (const [i, { token, value }] of writes.entries()) {
     const before = writes[i - 1] ?? { token: 0n, value: 0 };

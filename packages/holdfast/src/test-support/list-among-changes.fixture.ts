@@ -1,4 +1,4 @@
-// Lists while names come and go, several at once, and some that nobody goes on with.
+// Several lists at once while names come and go, and some lists that nobody finishes.
 import assert from "node:assert/strict";
 import type { Claim, Engine, ListPage } from "../engine.js";
 import { now } from "./call.fixture.js";
@@ -9,7 +9,7 @@ const MOST_PAGES = 1_000;
 const EACH = 100;
 const ABANDONED = 5;
 
-/** In the middle of two lists, names come and go, and whatever else `between` does to the servers. */
+/** Names come and go in the middle of two lists, and `between` may disturb the servers. */
 export async function checkListAmongChanges(
   engine: Engine,
   between: () => Promise<void> = async () => {},
@@ -48,7 +48,7 @@ async function held(engine: Engine, kind: string): Promise<Claim[]> {
   return claims;
 }
 
-/** The names on the next pages, and where the list goes on. */
+/** The names on the next pages, and the cursor after them. */
 async function pages(engine: Engine, from: string | null, most = MOST_PAGES, match = "*") {
   const names: string[] = [];
   let cursor = from;

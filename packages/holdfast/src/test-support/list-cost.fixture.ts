@@ -1,33 +1,33 @@
-// What a list costs a server for each name, among few names and among many.
+// The cost of a list per name, among few names and among many.
 import assert from "node:assert/strict";
 import type { Locks } from "../locks.js";
 
 const FEW = 1_000;
 const MANY = 4_000;
-// What is quadratic costs four times as much a name.
+// A quadratic list costs four times as much per name.
 const MOST_GROWTH = 2;
 
-export interface ListCostGround {
+export interface ListCostTarget {
   readonly locks: Locks;
   /** Holds name-<first> to name-<last>. */
   fill(first: number, last: number): Promise<void>;
-  /** What was asked of the server, or read by it, so far. */
+  /** The number of requests to the server, or of records that it read, so far. */
   cost(): number | Promise<number>;
   readonly mostPerName: number;
 }
 
-export async function checkListCost(ground: ListCostGround): Promise<void> {
-  await ground.fill(1, FEW);
-  await costOf(ground, FEW);
-  const few = await costOf(ground, FEW);
-  await ground.fill(FEW + 1, MANY);
-  const many = await costOf(ground, MANY);
+export async function checkListCost(target: ListCostTarget): Promise<void> {
+  await target.fill(1, FEW);
+  await costOf(target, FEW);
+  const few = await costOf(target, FEW);
+  await target.fill(FEW + 1, MANY);
+  const many = await costOf(target, MANY);
   assert.ok(many <= few * MOST_GROWTH, `${few} a name among ${FEW}, ${many} among ${MANY}`);
-  assert.ok(many <= ground.mostPerName, `${many} a name`);
+  assert.ok(many <= target.mostPerName, `${many} a name`);
 }
 
-/** Lists so many names, each once. */
-async function costOf({ locks, cost }: ListCostGround, count: number): Promise<number> {
+/** Lists this many names, each once. */
+async function costOf({ locks, cost }: ListCostTarget, count: number): Promise<number> {
   const before = await cost();
   const names = new Set<string>();
   let views = 0;

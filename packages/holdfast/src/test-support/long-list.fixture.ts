@@ -1,4 +1,4 @@
-// A list of 100,000 names against one of 10,000, on whichever server.
+// Compares a list of 100,000 names with one of 10,000, on any server.
 import assert from "node:assert/strict";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -10,15 +10,16 @@ const FEW = 10_000;
 const MANY = 100_000;
 const PAGE = 256;
 const MOST_PAGES = 100_000;
-// What is quadratic costs ten times as much a name. Of processors' time, because others use them too.
+// A quadratic list costs ten times as much per name. Measured in CPU time, because other programs
+// use the machine too.
 const MOST_GROWTH = 3;
-// A page takes milliseconds. This is for one that hangs, on a machine that does other things too.
+// A page takes milliseconds. This limit is for one that hangs, on a busy machine.
 const LONGEST_MS = 4_000;
 const LOOK_AT_HEAP_EVERY = 40;
 
-export interface LongListGround {
+export interface LongListTarget {
   readonly engine: Engine;
-  /** Processes of the servers. */
+  /** The processes of the servers. */
   readonly pids: readonly number[];
   /** Holds name-<first> to name-<last>. */
   fill(first: number, last: number): Promise<void>;
@@ -30,19 +31,19 @@ interface Figures {
   readonly heapMb: number;
 }
 
-export async function checkLongList(ground: LongListGround): Promise<void> {
-  const { fill, mostHeapMb } = ground;
+export async function checkLongList(target: LongListTarget): Promise<void> {
+  const { fill, mostHeapMb } = target;
   await fill(1, FEW);
-  await listed(ground, FEW);
-  const few = await listed(ground, FEW);
+  await listed(target, FEW);
+  const few = await listed(target, FEW);
   await fill(FEW + 1, MANY);
-  const many = await listed(ground, MANY);
+  const many = await listed(target, MANY);
   const told = `${few.usPerName} us a name among ${FEW}, ${many.usPerName} among ${MANY}`;
   assert.ok(many.usPerName <= few.usPerName * MOST_GROWTH, told);
   assert.ok(many.heapMb <= mostHeapMb, `the heap grows by ${many.heapMb} MB`);
 }
 
-async function listed({ engine, pids }: LongListGround, count: number): Promise<Figures> {
+async function listed({ engine, pids }: LongListTarget, count: number): Promise<Figures> {
   const seen = new Uint8Array(count + 1);
   const collect = collector();
   collect();
@@ -79,13 +80,13 @@ async function listed({ engine, pids }: LongListGround, count: number): Promise<
   return figures;
 }
 
-/** Of this process and the servers. */
+/** CPU time of this process and the servers. */
 function workUs(pids: readonly number[]): number {
   const { user, system } = process.cpuUsage();
   return pids.reduce((sum, pid) => sum + processorTimeUs(pid), user + system);
 }
 
-/** What is garbage is no growth. */
+/** Garbage does not count as growth. */
 function collector(): () => void {
   setFlagsFromString("--expose-gc");
   return runInNewContext("gc") as () => void;

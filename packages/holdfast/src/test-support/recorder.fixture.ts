@@ -7,7 +7,7 @@ interface Recorded {
   readonly message: Record<string, unknown>;
 }
 
-/** For the tests of one file: writes down the named events as they come, until the test is over. */
+/** For the tests of one file: records the named events until the test is over. */
 export function recorder(afterEach: (hook: () => void) => void) {
   const cleanUps: (() => void)[] = [];
   afterEach(() => {

@@ -3,10 +3,10 @@ import { syncBuiltinESMExports } from "node:module";
 import { mock } from "node:test";
 import { mintGrantId } from "../core/holding/grant-id.js";
 
-/** A whole number from 0 up to, and without, `below`. */
+/** A whole number from 0 to `below` - 1. */
 export type Random = (below: number) => number;
 
-/** The same numbers for the same seed. */
+/** Returns the same numbers for the same seed. */
 export function randomOf(seed: number): Random {
   let state = seed * 2_654_435_761;
   return (below) => {
@@ -15,8 +15,10 @@ export function randomOf(seed: number): Random {
   };
 }
 
-/** Whatever the library leaves to chance comes from this until the work is over: ids, jitter, delays. */
-export async function withChance(random: Random, work: () => Promise<void>): Promise<void> {
+/**
+ * All random numbers of the library come from `random` until the work is over: ids, jitter, delays.
+ */
+export async function withSeededRandom(random: Random, work: () => Promise<void>): Promise<void> {
   let filled = false;
   const fill = (bytes: Buffer) => {
     filled = true;
@@ -29,7 +31,7 @@ export async function withChance(random: Random, work: () => Promise<void>): Pro
   ];
   syncBuiltinESMExports();
   try {
-    // Bytes that were drawn before belong to another seed.
+    // Use up the bytes that were drawn before, with another seed.
     while (!filled) mintGrantId();
     await work();
   } finally {

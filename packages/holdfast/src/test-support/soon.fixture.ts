@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 
 const TRIES = 6;
 
-/** How long it took, in milliseconds. */
+/** How long the work took, in milliseconds. */
 export async function timed(work: () => Promise<unknown>): Promise<number> {
   const startedAt = performance.now();
   await work();
@@ -10,17 +10,17 @@ export async function timed(work: () => Promise<unknown>): Promise<number> {
 }
 
 /**
- * Plays a scene until it was quick once. What is slow by itself is slow each time; what is slow because
- * the machine has other work to do is quick at one time or another. The scene is told which
- * try this is, and gives what it took.
+ * Repeats the work until it was quick once. Slow code is slow each time; code that is slow because
+ * of other work on the machine is quick sooner or later. `work` gets the number of the try, and
+ * returns the time it took.
  */
 export async function soon(
   withinMs: number,
-  scene: (attempt: number) => Promise<number>,
+  work: (attempt: number) => Promise<number>,
 ): Promise<void> {
   const slow: number[] = [];
   while (slow.length < TRIES) {
-    const tookMs = await scene(slow.length);
+    const tookMs = await work(slow.length);
     if (tookMs < withinMs) return;
     slow.push(Math.round(tookMs));
   }

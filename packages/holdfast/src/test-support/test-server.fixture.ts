@@ -10,8 +10,8 @@ const CLOSING_MS = 2_000;
 type Close = () => unknown;
 
 /**
- * What a test opens on servers, closed with it: processes first, then locks, then their engines, then
- * what these used.
+ * What a test opens on servers. Closed in this order: processes, locks, engines, and what these
+ * used.
  */
 export class TestServer implements AsyncDisposable {
   readonly #children: Close[] = [];
@@ -30,7 +30,7 @@ export class TestServer implements AsyncDisposable {
     return engine;
   }
 
-  /** After all engines. */
+  /** Closed after all engines. */
   protected closesClient(close: Close): void {
     this.#clients.push(close);
   }
@@ -64,14 +64,14 @@ export type DefineTests<T> = (
   it: (title: string, part: (opened: T) => Promise<void>) => void,
 ) => void;
 
-/** How tests come by a server, and by what they open on it. */
+/** How to start a server for tests, and open what they use on it. */
 export interface ServerOfTests<S, T> {
   start(): Promise<S>;
   prepare(server: S): Promise<void>;
   open(server: S): T;
 }
 
-/** Tests one after the other on one server, each with resources of its own name. */
+/** Runs tests one after the other on one server, each with its own resource names. */
 export function describeWithServer<S extends { stop(): unknown }, T extends AsyncDisposable>(
   { start, prepare, open }: ServerOfTests<S, T>,
   define: DefineTests<T>,
@@ -89,7 +89,7 @@ export function describeWithServer<S extends { stop(): unknown }, T extends Asyn
     }));
 }
 
-/** Waits until so many stand in the queue at the server. */
+/** Waits until this many are in the queue at the server. */
 export async function untilWaiters(locks: Locks, resource: string, count: number): Promise<void> {
   await until(`${count} wait for ${resource}`, async () => {
     const { waiters } = await locks.inspect(resource);

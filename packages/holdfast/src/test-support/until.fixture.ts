@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const LOOK_EVERY_MS = 5;
 
-/** Looks again and again until it is so; gives how long that took. */
+/** Polls until check() is true; returns how long that took. */
 export async function until(
   what: string,
   check: () => unknown,

@@ -30,7 +30,7 @@ const EACH: [HoldfastError, string][] = [
   [new ContractError("m"), "CONTRACT"],
 ];
 
-/** A second copy of the module: what a dependency that brought its own holdfast would hold. */
+/** A second copy of the module, as a dependency with its own holdfast would have it. */
 async function anotherCopy(): Promise<typeof errors> {
   return import(`./errors.js?copy=${randomUUID()}`);
 }
@@ -58,21 +58,21 @@ test("an error of one copy is an instance of the same class in another, and of n
   }
 });
 
-test("what is no error of ours is no instance, whatever it looks like", () => {
+test("a foreign error is no instance, whatever it looks like", () => {
   for (const value of [null, undefined, 5, "x", {}, new Error("m"), { code: "USAGE" }, () => {}]) {
     assert.equal(value instanceof HoldfastError, false);
     assert.equal(value instanceof UsageError, false);
   }
 });
 
-test("a class of a user's own is recognised as itself and as what it extends", () => {
+test("a class that a user derives is an instance of itself and of its base class", () => {
   class Mine extends UsageError {}
   const mine = new Mine("m");
   assert.ok(mine instanceof Mine && mine instanceof UsageError && mine instanceof HoldfastError);
   assert.equal(new UsageError("m") instanceof Mine, false);
 });
 
-test("a class of a user's own is what it extends in another copy too", async () => {
+test("a class that a user derives is an instance of its base class in another copy too", async () => {
   const copy = await anotherCopy();
   class Mine extends UsageError {}
   assert.ok(new Mine("m") instanceof copy.UsageError);
@@ -125,7 +125,7 @@ test("a timeout names who holds, or says that others are in the queue", () => {
   assert.match(new AcquireTimeoutError("r", 1, []).message, /others in the queue/);
 });
 
-test("other people's text reaches a message without what a terminal would act upon", () => {
+test("a message escapes the characters that a terminal would act upon", () => {
   const label = "\u001b]0;pwned\u0007\u001b[31mRED\nfake line\u009b1m\u202e\u2028";
   const holder = { mode: "exclusive", token: 7n, label, remainingMs: 5, revoked: false };
   const named = `a\r${label}`;
@@ -146,7 +146,7 @@ test("other people's text reaches a message without what a terminal would act up
   assert.match(new UsageError("Grüße, 日本 👩‍👩‍👧").message, /^Grüße, 日本 👩‍👩‍👧$/);
 });
 
-test("a loss says why, of what and with which token", () => {
+test("LeaseLostError names the reason, the resource and the token", () => {
   for (const reason of ["expired", "replaced", "revoked", "unconfirmed", "max-hold"] as const) {
     const error = new LeaseLostError("r", 9n, reason, 3);
     assert.match(error.message, /"r" \(token 9\) was lost: ./);
@@ -154,7 +154,7 @@ test("a loss says why, of what and with which token", () => {
   }
 });
 
-test("a mismatch of limits names both", () => {
+test("limitMismatch names both limits", () => {
   assert.match(limitMismatch("r", 3, null).message, /no limit.*limit 3/);
   assert.match(limitMismatch("r", null, 4).message, /limit 4.*no limit/);
 });

@@ -56,14 +56,14 @@ test("each event is Node's channel holdfast:<name>", () => {
   }
 });
 
-test("a payload is not computed while nobody listens", () => {
+test("a payload is not computed without subscribers", () => {
   emit("wait", () => assert.fail("computed"));
   const told = listenToAll();
   emit("wait", () => ({ resource: "r", mode: "exclusive", label: "l" }));
   assert.equal(told.length, 1);
 });
 
-test("a life is told in order: wait, acquired, renewed, released", async () => {
+test("a lease emits in order: wait, acquired, renewed, released", async () => {
   const { clock, locks } = stage();
   const told = listenToAll();
   const lease = await locks.acquire("a", { label: "me", ttlMs: 3_000 });
@@ -82,7 +82,7 @@ test("a life is told in order: wait, acquired, renewed, released", async () => {
   assert.deepEqual(released, { ...subject, token: 1n, heldMs: 1_000, outcome: "released" });
 });
 
-test("acquired carries the time that was waited", async () => {
+test("acquired carries the time waited", async () => {
   const { clock, locks, other } = stage();
   const holder = await other.acquire("a");
   const told = listenToAll();
@@ -94,7 +94,7 @@ test("acquired carries the time that was waited", async () => {
   assert.equal(acquired?.message.waitedMs, 400);
 });
 
-test("every wait ends with acquired or with not-granted, which says how, why and after how long", async () => {
+test("every wait ends with acquired or not-granted, which gives outcome, error and time waited", async () => {
   const outcomes = ["busy", "aborted", "failed", "closed"] as const;
   for (const way of [{ fair: "cohort" }, { fair: "strict" }, { mode: "shared" }] as const) {
     for (const outcome of outcomes) {
@@ -128,7 +128,7 @@ test("every wait ends with acquired or with not-granted, which says how, why and
   }
 });
 
-test("an aborted wait is told with its reason and its time", async () => {
+test("not-granted of an aborted wait carries its reason and its time", async () => {
   const { clock, locks, other } = stage();
   await other.acquire("a");
   for (const fair of ["cohort", "strict"] as const) {
@@ -147,7 +147,7 @@ test("an aborted wait is told with its reason and its time", async () => {
   }
 });
 
-test("a wait that ran out of patience is told after it, as busy", async () => {
+test("not-granted of a wait that timed out has outcome busy", async () => {
   const { clock, locks, other } = stage();
   await other.acquire("a");
   const told = listenToAll();
@@ -163,7 +163,7 @@ test("a wait that ran out of patience is told after it, as busy", async () => {
   );
 });
 
-test("a hand-over tells from whose token, and how long the next one waited", async () => {
+test("handed-over carries the former token and the next holder's time waited", async () => {
   const { clock, locks } = stage();
   const opener = await locks.acquire("a");
   const [one, two] = [locks.acquire("a"), locks.acquire("a", { label: "two" })];
@@ -181,7 +181,7 @@ test("a hand-over tells from whose token, and how long the next one waited", asy
   assert.equal(handed.waitedMs, 80);
 });
 
-test("a clean-up that failed is told, for nobody else can be", async () => {
+test("a failed clean-up is emitted as an event", async () => {
   const { clock, engine, locks } = stage();
   const told = listenToAll();
   engine.inject("enqueue", { kind: "lose-reply" });
@@ -193,7 +193,7 @@ test("a clean-up that failed is told, for nobody else can be", async () => {
   assert.equal(failed.message.resource, "a");
 });
 
-test("no grantId is in any payload, whatever happens", async () => {
+test("no payload contains a grantId", async () => {
   const { clock, engine, locks, other, grantIds } = stage();
   const told = listenToAll();
   const settle = (work: Promise<unknown>) => work.catch(() => {});
@@ -245,7 +245,7 @@ test("a subscriber that throws breaks no acquire", async () => {
   assert.equal(thrown.length, 1);
 });
 
-test("a subscriber of wait that aborts the very wait ends it", async () => {
+test("a subscriber of wait that aborts this wait ends it", async () => {
   const { clock, locks, other } = stage();
   await other.acquire("a");
   for (const fair of ["cohort", "strict"] as const) {

@@ -10,7 +10,7 @@ async function names(locks: Locks, options?: ListOptions): Promise<string[]> {
   return found;
 }
 
-test("tryAcquire gives a lease or null, and never waits", async () => {
+test("tryAcquire returns a lease or null, and never waits", async () => {
   const { locks, other } = stage();
   const lease = await locks.tryAcquire("a");
   assert.ok(lease?.held);
@@ -19,7 +19,7 @@ test("tryAcquire gives a lease or null, and never waits", async () => {
   assert.ok(await other.tryAcquire("a"));
 });
 
-test("tryAcquire says null where acquire without patience throws, and throws where that does", async () => {
+test("tryAcquire returns null when acquire with waitMs 0 times out, and throws when that fails", async () => {
   const { engine, locks, other } = stage();
   await other.acquire("a");
   await assert.rejects(locks.acquire("a", { waitMs: 0 }), { code: "ACQUIRE_TIMEOUT" });
@@ -35,7 +35,7 @@ test("two tryAcquire at once give one lease", async () => {
   assert.equal(both.filter((lease) => lease !== null).length, 1);
 });
 
-test("tryAcquire does not overtake who waits", async () => {
+test("tryAcquire does not overtake a waiter", async () => {
   const { clock, locks, other } = stage();
   const holder = await other.acquire("a");
   const waiting = other.acquire("a", { ttlMs: 5_000 });
@@ -45,7 +45,7 @@ test("tryAcquire does not overtake who waits", async () => {
   assert.ok((await waiting).held);
 });
 
-test("check tells a live grant from one that was released, revoked or of another mode", async () => {
+test("check is false for a grant that was released, revoked or of another mode", async () => {
   const { locks, other } = stage();
   const lease = await locks.acquire("a");
   assert.equal(await other.check(lease.sequencer), true);
@@ -75,7 +75,7 @@ test("inspect shows who holds and who waits", async () => {
   assert.deepEqual((await locks.inspect("nothing")).holders, []);
 });
 
-test("list gives every page, by glob, and stops when told", async () => {
+test("list returns every page, by glob, and stops on abort", async () => {
   const { locks } = stage();
   for (let i = 0; i < 600; i++) await locks.acquire(`r${String(i).padStart(3, "0")}`);
   assert.equal((await names(locks)).length, 600);
@@ -101,7 +101,7 @@ test("list refuses a match that is no glob", async () => {
   }
 });
 
-test("revoke needs the grant's own token, and touches no other grant", async () => {
+test("revoke needs the grant's own token, and changes no other grant", async () => {
   const { locks, other } = stage();
   const lease = await locks.acquire("a");
   await assert.rejects(other.revoke("a", {} as never), UsageError);
@@ -132,7 +132,7 @@ test("a revoked holder's release lets the successor in; force does not wait for 
   assert.equal(next.held, false);
 });
 
-test("a name that is none is refused by every verb, before any call", async () => {
+test("every verb refuses an invalid name, before any call", async () => {
   const { engine, locks } = stage();
   for (const name of ["", "a\0", 5 as never, undefined as never]) {
     await assert.rejects(locks.acquire(name), UsageError);

@@ -51,7 +51,7 @@ test("options left out get the documented defaults", () => {
   assert.equal(ACQUIRE_DEFAULTS.ttlMs, 30_000);
 });
 
-test("the default ttl is no longer than the engine can keep, and one that is given is as it is given", () => {
+test("the default ttl is limited to the engine's maximum, and a given ttl is not changed", () => {
   const traits = { ttl: { minMs: 100, maxMs: 10_000, stepMs: 1 } };
   assert.equal(resolve({}, {}, traits).ttlMs, 10_000);
   assert.equal(resolve({ ttlMs: undefined }, {}, traits).renewEveryMs, 10_000 / 3);
@@ -118,7 +118,7 @@ for (const [options, name, got, wants] of REFUSED) {
     .slice(0, 60)
     .concat(Object.values(options).some((v) => Number.isNaN(v)) ? " (NaN)" : "")
     .concat(Object.values(options).includes(Infinity) ? " (Infinity)" : "");
-  test(`acquire refuses ${shown} with the name, what it got and what it wants`, () => {
+  test(`acquire refuses ${shown}, and names the option, its value and what it must be`, () => {
     assert.throws(
       () => resolve(options),
       (error) => {
@@ -163,14 +163,14 @@ test("wrong defaults are refused at connect", () => {
   assert.throws(() => new Locks(memoryEngine(), { cohort: { ms: -1 } }), /cohort.ms is -1/);
 });
 
-test("connect's defaults are taken as they were at connect", () => {
+test("connect copies its defaults", () => {
   const defaults: { ttlMs: number } = { ttlMs: 5_000 };
   const connection = resolveConnect({ defaults });
   defaults.ttlMs = -1;
   assert.equal(resolveAcquire({}, connection, "test", MEMORY_TRAITS).ttlMs, 5_000);
 });
 
-test("drift counts in every relation", () => {
+test("drift counts in every relation between options", () => {
   assert.throws(() => resolve({ ttlMs: 1_000, graceMs: 500 }, { drift: 0.5 }), /graceMs is 500/);
   resolve({ ttlMs: 1_000, graceMs: 499 }, { drift: 0.5 });
 });
@@ -190,7 +190,7 @@ test("the shortest ttl that an engine keeps can be asked for", () => {
   }
 });
 
-test("what the engine does not offer is refused by name", () => {
+test("an option that the engine does not support is refused by name", () => {
   const refuses = (options: AcquireOptions, traits: Partial<EngineTraits>, what: RegExp) =>
     assert.throws(
       () => resolve(options, {}, traits),
@@ -206,7 +206,7 @@ test("renewEveryMs need not fit a lease that is not renewed", () => {
   assert.equal(resolve({ ttlMs: 1_000, renew: false, renewEveryMs: 5_000 }).renew, false);
 });
 
-test("null is no way to leave an option out", async () => {
+test("an option that is null is refused", async () => {
   const names = [
     ...[
       "ttlMs",
@@ -272,7 +272,7 @@ test("every option of the type is known at run time", () => {
   assert.deepEqual({ ...resolve(all) }, all);
 });
 
-test("tryAcquire refuses what only a wait can use", async () => {
+test("tryAcquire refuses waitMs and retry", async () => {
   const locks = new Locks(memoryEngine());
   for (const options of [{ waitMs: 5 }, { retry: [1] }]) {
     await assert.rejects(locks.tryAcquire("a", options as object), UsageError);

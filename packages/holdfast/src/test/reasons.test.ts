@@ -1,4 +1,5 @@
-// What somebody has to mend is told at once, by its name, and in a word that a program can read.
+// A failure that a person must fix is reported at once, with its name and a reason that a program
+// can read.
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +22,7 @@ import { EngineError, type FailureReason } from "../errors.js";
 import { init } from "../init.js";
 
 const [RIGHT, WRONG] = ["right-secret", "wrong-secret"];
-// Far below the 5 s for which a server that is away is waited for, and far above a round trip.
+// Far below the 5 s that core waits for a server that is down, and far above a round trip.
 const AT_ONCE_MS = 3_500;
 const TRIES = 4;
 
@@ -38,7 +39,7 @@ const password: Told = {
   message: /password/,
 };
 
-/** On a busy machine it may be slow; what is not told at once is not at another time either. */
+/** A busy machine may be slow once. An error that is not reported at once is late in every try. */
 async function tells(work: () => Promise<unknown>, told: Told): Promise<void> {
   const slow: string[] = [];
   while (slow.length < TRIES) {
@@ -70,7 +71,7 @@ async function tellsAfter(work: () => Promise<unknown>, told: Told): Promise<num
   return tookMs;
 }
 
-/** By the URL alone, as a newcomer would. */
+/** Connects by the URL alone, like a newcomer. */
 async function lockAt(url: string): Promise<void> {
   await using locks = await connect(url);
   await locks.run("a", { waitMs: 5_000 }, () => {});
@@ -82,12 +83,12 @@ describe("reasons", { concurrency: 2 }, () => {
     ...["postgres://u@127.0.0.1:1/d", "mysql://u@127.0.0.1:1/d"],
     ...["etcd://127.0.0.1:1", "zookeeper://127.0.0.1:1"],
   ]) {
-    it(`a server that is away is unreachable, and may come back: ${url}`, async () => {
+    it(`a server that is down is reported as unreachable, and retryable: ${url}`, async () => {
       await tells(() => connect(url), away);
     });
   }
 
-  it("redis: a password that is wrong or missing, and a database that is not there", async () => {
+  it("redis: reports a wrong or missing password, and a missing database", async () => {
     await using server = await startRedis();
     await closeTo(server.port);
     const at = `127.0.0.1:${server.port}`;
@@ -101,7 +102,7 @@ describe("reasons", { concurrency: 2 }, () => {
     });
   });
 
-  it("redlock: a password that is wrong or missing, and servers that nobody has certified", async () => {
+  it("redlock: reports a wrong or missing password, and servers that nobody has certified", async () => {
     const servers = await allOrNone(Array.from({ length: 3 }, () => startRedis()));
     try {
       const hosts = servers.map(({ port }) => `127.0.0.1:${port}`).join(",");
@@ -124,7 +125,7 @@ describe("reasons", { concurrency: 2 }, () => {
     }
   });
 
-  it("redis+sentinel: a password that is wrong or missing", async () => {
+  it("redis+sentinel: reports a wrong or missing password", async () => {
     await using servers = await startSentinel();
     await Promise.all(servers.servers.map(({ port }) => closeTo(port)));
     const hosts = servers.sentinelPorts.map((port) => `127.0.0.1:${port}`).join(",");
@@ -133,7 +134,7 @@ describe("reasons", { concurrency: 2 }, () => {
     }
   });
 
-  it("redis+cluster: a password that is wrong or missing", async () => {
+  it("redis+cluster: reports a wrong or missing password", async () => {
     await using cluster = await startCluster();
     await Promise.all(cluster.ports.map(closeTo));
     const hosts = cluster.ports.map((port) => `127.0.0.1:${port}`).join(",");
@@ -142,7 +143,7 @@ describe("reasons", { concurrency: 2 }, () => {
     }
   });
 
-  it("postgres: tables, database, password and rights that are missing", async () => {
+  it("postgres: reports missing tables, database, password and rights", async () => {
     await using server = await startPostgres();
     const at = `127.0.0.1:${server.port}`;
     const admin = new pg.Client({ host: "127.0.0.1", user: "postgres", port: server.port });
@@ -164,7 +165,7 @@ describe("reasons", { concurrency: 2 }, () => {
       await init(`postgres://postgres@${at}/postgres`);
       assert.equal(await init(`postgres://bare@${at}/postgres`), "nothing to do");
       await tells(() => lockAt(`postgres://bare@${at}/postgres`), rights);
-      // From here on a password is asked for.
+      // From here on the server asks for a password.
       const rules = join(server.folder, "data/pg_hba.conf");
       writeFileSync(rules, `host all app all scram-sha-256\n${readFileSync(rules, "utf8")}`);
       await admin.query("SELECT pg_reload_conf()");
@@ -176,7 +177,7 @@ describe("reasons", { concurrency: 2 }, () => {
     }
   });
 
-  it("mysql: tables, database, password and rights that are missing", async () => {
+  it("mysql: reports missing tables, database, password and rights", async () => {
     await using server = await startMariadb();
     const at = `127.0.0.1:${server.port}`;
     const { port } = server;
@@ -203,7 +204,7 @@ describe("reasons", { concurrency: 2 }, () => {
     }
   });
 
-  it("etcd: a password that is wrong or missing, and rights", async () => {
+  it("etcd: reports a wrong or missing password, and missing rights", async () => {
     await using server = await startEtcd();
     const at = `127.0.0.1:${server.port}`;
     const say = async (path: string, body: object) => {
@@ -224,7 +225,7 @@ describe("reasons", { concurrency: 2 }, () => {
     });
   });
 
-  it("zookeeper: a node that another user made is not for us", async () => {
+  it("zookeeper: reports missing rights on a node of another user", async () => {
     await using server = await startZooKeeper();
     await lockAt(`zookeeper://app:${RIGHT}@${server.hosts}/app?acl=creator`);
     const rights: Told = { reason: "rights", retryable: false, message: /may not/ };

@@ -4,7 +4,7 @@ import { connect } from "../connect.js";
 import { UsageError } from "../errors.js";
 import { parseEngineUrl, redact, refuseUnknownParams } from "../url.js";
 
-test("a URL is taken apart", () => {
+test("parseEngineUrl splits a URL into its parts", () => {
   const url = parseEngineUrl("REDIS+Sentinel://u%40x:p%3Aw:d@h1:1,h2/my%20name?tls=true&a=b=c");
   assert.deepEqual(
     { ...url, params: [...url.params] },
@@ -72,7 +72,7 @@ for (const text of [
 }
 
 const SECRET = "s3cr3t";
-// A scheme that no engine will ever have: nothing is to be connected to.
+// A scheme that no engine will ever have, so that nothing connects.
 const LEAKY = [
   `nosuch://me:${SECRET}@h`,
   `nosuch://:${SECRET}@h`,
@@ -111,20 +111,20 @@ for (const text of LEAKY) {
   });
 }
 
-test("redact leaves what is no secret", () => {
+test("redact keeps what is no secret", () => {
   assert.equal(redact("redis://me:pw@h1,h2/3?tls=true"), "redis://me:***@h1,h2/3?tls=true");
   assert.equal(redact("sqlite:/a/b@c.db"), "sqlite:/a/b@c.db");
   assert.equal(redact("redis://me@h"), "redis://me@h");
 });
 
-test("a parameter that nobody reads is refused, with those that are known", () => {
+test("an unknown parameter is refused, and the known ones are named", () => {
   const url = parseEngineUrl("redis://h?prefx=a");
   assert.throws(() => refuseUnknownParams(url, ["prefix", "tls"]), /"prefx".*prefix, tls/);
   assert.throws(() => refuseUnknownParams(url, []), /none/);
   refuseUnknownParams(url, ["prefx"]);
 });
 
-test("a port that is none is told apart from a host that is none, without a secret", () => {
+test("the errors for a wrong port and a wrong host differ, and show no secret", () => {
   const port = /^a port is a number from 1 to 65535, got "/;
   for (const [text, says] of [
     ["redis://h:0", port],
@@ -138,7 +138,7 @@ test("a port that is none is told apart from a host that is none, without a secr
       (error) => error instanceof UsageError && says.test(error.message),
     );
   }
-  // The password has a "/" in it, and so its beginning stands where a port would.
+  // The password contains a "/", so its beginning is in the place of a port.
   assert.throws(
     () => parseEngineUrl("redis://me:123456/x@h"),
     (error) => error instanceof UsageError && !/123456/.test(error.message),

@@ -3,8 +3,8 @@ import { getEventListeners } from "node:events";
 import type { Locks } from "../../locks.js";
 import type { AcquireOptions } from "../../options.js";
 import type { LawGroup } from "../harness.js";
-import { elapse, gate, within } from "../patience.js";
 import { law, type Stage } from "../stage.js";
+import { elapse, gate, within } from "../timing.js";
 import { activeResources, leavesNoMoreThan } from "./leftovers.js";
 
 const FAIRNESS = ["cohort", "strict"] as const;
@@ -23,7 +23,7 @@ function noListeners(signal: AbortSignal): void {
   assert.equal(getEventListeners(signal, "abort").length, 0, "listeners left on the signal");
 }
 
-/** Holds the resource, starts one wait and returns the way to abort it. */
+/** Holds the resource, starts one wait and returns its AbortController. */
 async function waiting(s: Stage, locks: Locks, options: AcquireOptions) {
   const holder = await s.client();
   const resource = s.resource();
@@ -40,12 +40,12 @@ export const abort: LawGroup = {
   id: "L10",
   name: "abort leaves nothing behind",
   text:
-    "A wait that is aborted, in whatever phase, ends with the signal's reason and leaves no waiter, " +
+    "A wait that is aborted, in any phase, ends with the signal's reason and leaves no waiter, " +
     "no grant, no timer and no listener.",
   laws: [
     law(
       "L10.1",
-      "an acquire whose signal is aborted already asks the backend nothing",
+      "an acquire with an aborted signal sends nothing to the backend",
       [],
       async (s) => {
         const { locks, flaky } = await s.flakyLocks();
@@ -66,15 +66,15 @@ export const abort: LawGroup = {
       async (s) => {
         for (const fair of FAIRNESS) {
           const locks = await s.locks();
-          const play = await waiting(s, locks, { fair });
-          await s.untilWaiters(locks, play.resource, 1);
-          // Neither an Error nor truthy: whatever the caller chose is what the caller gets.
-          play.controller.abort(0);
-          await endsWith(play.work, 0);
-          noListeners(play.signal);
-          await play.holder.giveBack(play.held.claim);
-          await s.untilEmpty(play.holder, play.resource);
-          await leavesNoMoreThan(play.before);
+          const wait = await waiting(s, locks, { fair });
+          await s.untilWaiters(locks, wait.resource, 1);
+          // Neither an Error nor truthy: the caller gets exactly its own reason.
+          wait.controller.abort(0);
+          await endsWith(wait.work, 0);
+          noListeners(wait.signal);
+          await wait.holder.releaseHeld(wait.held.claim);
+          await s.untilEmpty(wait.holder, wait.resource);
+          await leavesNoMoreThan(wait.before);
         }
       },
     ),
@@ -126,11 +126,11 @@ export const abort: LawGroup = {
             await elapse(10);
             controller.abort(reason);
             await endsWith(work, reason);
-            // The clean-up has overtaken the claim. What arrives now must find a tombstone.
+            // The clean-up has overtaken the claim. The late claim must find a tombstone.
             await elapse(50);
             request.open();
             await elapse(30);
-            if (held) await client.giveBack(held.claim);
+            if (held) await client.releaseHeld(held.claim);
             await s.untilEmpty(client, resource);
           }
         }
@@ -141,14 +141,14 @@ export const abort: LawGroup = {
       const locks = await s.locks();
       for (let round = 0; round < 16; round++) {
         const fair = FAIRNESS[round % 2]!;
-        const play = await waiting(s, locks, { fair });
-        if (round % 4 < 2) await s.untilWaiters(locks, play.resource, 1);
+        const wait = await waiting(s, locks, { fair });
+        if (round % 4 < 2) await s.untilWaiters(locks, wait.resource, 1);
         const reason = new Error("at the same time");
-        const releasing = play.holder.giveBack(play.held.claim);
+        const releasing = wait.holder.releaseHeld(wait.held.claim);
         if (round % 3 === 0) await Promise.resolve();
         if (round % 3 === 1) await elapse(0);
-        play.controller.abort(reason);
-        const lease = await within(10_000, play.work, "a racing wait").catch((error: unknown) => {
+        wait.controller.abort(reason);
+        const lease = await within(10_000, wait.work, "a racing wait").catch((error: unknown) => {
           assert.equal(error, reason);
           return null;
         });
@@ -157,14 +157,14 @@ export const abort: LawGroup = {
           assert.equal(lease.held, true, "the signal governs the waiting, not the holding");
           assert.equal(await lease.release(), "released");
         }
-        noListeners(play.signal);
-        await s.untilEmpty(play.holder, play.resource);
+        noListeners(wait.signal);
+        await s.untilEmpty(wait.holder, wait.resource);
       }
     }),
 
     law(
       "L10.6",
-      "an abort lets in whom the aborted waiter kept out",
+      "an abort lets in the waiters that the aborted one kept out",
       ["queue", "shared"],
       async (s) => {
         for (const fair of FAIRNESS) {
@@ -184,17 +184,24 @@ export const abort: LawGroup = {
       },
     ),
 
-    law("L10.7", "patience that ends leaves no waiter, no timer and no listener", [], async (s) => {
-      for (const fair of FAIRNESS) {
-        const locks = await s.locks();
-        const play = await waiting(s, locks, { fair, waitMs: 80 });
-        await assert.rejects(within(15_000, play.work, "patience"), { code: "ACQUIRE_TIMEOUT" });
-        noListeners(play.signal);
-        await play.holder.giveBack(play.held.claim);
-        await s.untilEmpty(play.holder, play.resource);
-        await leavesNoMoreThan(play.before);
-      }
-    }),
+    law(
+      "L10.7",
+      "a wait that times out leaves no waiter, no timer and no listener",
+      [],
+      async (s) => {
+        for (const fair of FAIRNESS) {
+          const locks = await s.locks();
+          const wait = await waiting(s, locks, { fair, waitMs: 80 });
+          await assert.rejects(within(15_000, wait.work, "a wait that times out"), {
+            code: "ACQUIRE_TIMEOUT",
+          });
+          noListeners(wait.signal);
+          await wait.holder.releaseHeld(wait.held.claim);
+          await s.untilEmpty(wait.holder, wait.resource);
+          await leavesNoMoreThan(wait.before);
+        }
+      },
+    ),
 
     law("L10.8", "a thousand aborted waits leave nothing at all", [], async (s) => {
       const client = await s.client();
@@ -216,9 +223,9 @@ export const abort: LawGroup = {
         const outcomes = await within(40_000, Promise.all(waits), "a thousand aborted waits");
         assert(outcomes.every((outcome) => outcome === reason));
         noListeners(signal);
-        await client.giveBack(held.claim);
+        await client.releaseHeld(held.claim);
         await s.untilEmpty(client, resource, 30_000);
-        // A database needs seconds to take so many out of its lines; that is a bound, not a wish.
+        // A database needs seconds to remove so many waiters; this is only an upper bound.
         await leavesNoMoreThan(before, 30_000);
         const lease = await within(10_000, locks.acquire(resource), "an acquire after them");
         assert.equal(await lease.release(), "released");

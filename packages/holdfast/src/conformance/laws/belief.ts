@@ -5,18 +5,18 @@ import type { Claim, Granted, Mode, Validity } from "../../engine.js";
 import type { ConnectOptions } from "../../options.js";
 import { type Client, expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { elapse, within } from "../patience.js";
 import { law, type Stage } from "../stage.js";
+import { elapse, within } from "../timing.js";
 
 /** Backends count in whole milliseconds, and round in either direction. */
 const ROUNDING_MS = 10;
 const ROUNDS = 25;
-/** Enough that an answer which counts from its receipt is caught at it. */
+/** Enough to notice an answer that counts from its receipt. */
 const AGO_MS = 120;
-/** Long for a lock, and still below what the engines take. */
+/** Long for a lock, and still below the maximum of the engines. */
 const LONG_MS = 3_600_000;
 
-/** What an answer makes its holder believe must end no later than what the record says. */
+/** The validity in an answer must end no later than the backend's record says. */
 async function isTrue(s: Stage, { resource }: Claim, answer: Validity, how: string): Promise<void> {
   const { end } = await s.truth(resource);
   const overMs = answer.since + answer.ttlMs - end;
@@ -26,9 +26,9 @@ async function isTrue(s: Stage, { resource }: Claim, answer: Validity, how: stri
   );
 }
 
-/** The same for a lease, with all that core makes of the answers. */
+/** The same for a lease, with everything that core computes from the answers. */
 async function leaseIsTrue(s: Stage, lease: Lease, how: string): Promise<void> {
-  // Belief is read first: the keeper may renew while the record is on its way.
+  // Belief is read first, because the keeper may renew while the record is being read.
   const { held } = lease;
   const believedEnd = systemClock.now() + lease.remainingMs();
   const { end } = await s.truth(lease.resource);
@@ -39,7 +39,7 @@ async function leaseIsTrue(s: Stage, lease: Lease, how: string): Promise<void> {
   );
 }
 
-/** Core without its margins: they would hide what it wrongly adds to an answer. */
+/** Core without its safety margins, which would hide what it wrongly adds to an answer. */
 const BARE: ConnectOptions = { drift: 0, cohort: { ms: 60_000 }, defaults: { graceMs: 0 } };
 
 /** A waiter and the holder before it. */
@@ -53,12 +53,12 @@ export const belief: LawGroup = {
   id: "L19",
   name: "belief",
   text:
-    "Whatever way a granted or renewed answer came, what the holder believes is at most what the " +
+    "No matter how a granted or renewed answer came, what the holder believes is at most what the " +
     "backend has: since + ttlMs of the answer is no later than the end in the backend's own record.",
   laws: [
     law(
       "L19.1",
-      "an acquire is believed for no more than the record says",
+      "an acquired grant is believed for no longer than the record says",
       ["truth"],
       async (s) => {
         const a = await s.client();
@@ -73,7 +73,7 @@ export const belief: LawGroup = {
       },
     ),
 
-    law("L19.2", "an acquire repeated is believed for no more", ["truth"], async (s) => {
+    law("L19.2", "a repeated acquire is believed for no longer", ["truth"], async (s) => {
       const a = await s.client();
       const held = await Promise.all(s.traits.modes.map((mode) => a.take(s.resource(), { mode })));
       await elapse(AGO_MS);
@@ -85,23 +85,28 @@ export const belief: LawGroup = {
       }
     }),
 
-    law("L19.3", "a renewal is believed for no more, late ones included", ["truth"], async (s) => {
-      const a = await s.client();
-      const ttls = [s.ttl(60_000), s.ttl(5_000), s.ttl(LONG_MS), s.ttl(30_000)];
-      for (const { wish, index } of s.variants) {
-        const how = `the renewal of a ${wish.mode} grant with index ${index}`;
-        const { claim } = await a.take(s.resource(), wish);
-        const early = a.call();
-        for (const ttlMs of ttls) {
-          const renewed = await a.renew(claim, ttlMs, a.call(), { index });
-          await isTrue(s, claim, expectKind(renewed, "renewed", how), how);
+    law(
+      "L19.3",
+      "a renewal is believed for no longer, late ones included",
+      ["truth"],
+      async (s) => {
+        const a = await s.client();
+        const ttls = [s.ttl(60_000), s.ttl(5_000), s.ttl(LONG_MS), s.ttl(30_000)];
+        for (const { wish, index } of s.variants) {
+          const how = `the renewal of a ${wish.mode} grant with index ${index}`;
+          const { claim } = await a.take(s.resource(), wish);
+          const early = a.call();
+          for (const ttlMs of ttls) {
+            const renewed = await a.renew(claim, ttlMs, a.call(), { index });
+            await isTrue(s, claim, expectKind(renewed, "renewed", how), how);
+          }
+          const late = await a.renew(claim, s.ttl(90_000), early, { index });
+          if (late.kind === "renewed") await isTrue(s, claim, late, `${how} that came too late`);
         }
-        const late = await a.renew(claim, s.ttl(90_000), early, { index });
-        if (late.kind === "renewed") await isTrue(s, claim, late, `${how} that came too late`);
-      }
-    }),
+      },
+    ),
 
-    law("L19.4", "an enqueue is believed for no more", ["truth", "queue"], async (s) => {
+    law("L19.4", "a grant by enqueue is believed for no longer", ["truth", "queue"], async (s) => {
       const a = await s.client();
       const claims = s.traits.modes.map((mode) => a.claim(s.resource(), { mode }));
       for (const claim of claims) {
@@ -115,58 +120,72 @@ export const belief: LawGroup = {
       }
     }),
 
-    law("L19.5", "a heartbeat's grant is believed for no more", ["truth", "queue"], async (s) => {
-      const [a, b] = await s.clients(2);
-      for (const mode of s.traits.modes) {
-        const { resource, waiter } = await queuedBehind(s, a!, b!, mode, s.lifeMs);
-        await s.expire(resource, s.lifeMs, a!);
-        const { granted } = await b!.turn(waiter);
-        await isTrue(s, waiter, granted, `a ${mode} heartbeat after an expiry`);
-        await elapse(AGO_MS);
-        const again = expectKind(await b!.beat(waiter), "granted", "a repeated heartbeat");
-        await isTrue(s, waiter, again, `a repeated ${mode} heartbeat`);
-      }
-    }),
+    law(
+      "L19.5",
+      "a grant by heartbeat is believed for no longer",
+      ["truth", "queue"],
+      async (s) => {
+        const [a, b] = await s.clients(2);
+        for (const mode of s.traits.modes) {
+          const { resource, waiter } = await queuedBehind(s, a!, b!, mode, s.lifeMs);
+          await s.expire(resource, s.lifeMs, a!);
+          const { granted } = await b!.untilGranted(waiter);
+          await isTrue(s, waiter, granted, `a ${mode} heartbeat after an expiry`);
+          await elapse(AGO_MS);
+          const again = expectKind(await b!.heartbeat(waiter), "granted", "a repeated heartbeat");
+          await isTrue(s, waiter, again, `a repeated ${mode} heartbeat`);
+        }
+      },
+    ),
 
-    law("L19.6", "a pushed grant is believed for no more", ["truth", "queue"], async (s) => {
+    law("L19.6", "a pushed grant is believed for no longer", ["truth", "queue"], async (s) => {
       const [a, b] = await s.clients(2);
       for (const mode of s.traits.modes) {
         const { held, waiter } = await queuedBehind(s, a!, b!, mode);
         await elapse(AGO_MS);
-        await a!.giveBack(held);
+        await a!.releaseHeld(held);
         const deadline = systemClock.now() + 500;
         let pushed: Granted | undefined;
         while (pushed === undefined && systemClock.now() < deadline) {
           await elapse(5);
           pushed = b!.pushed.get(waiter.grantId);
         }
-        // A push is a favour. Without one, the heartbeat that follows tells of the grant.
+        // A push is optional. Without one, the next heartbeat returns the grant.
         if (pushed !== undefined) await isTrue(s, waiter, pushed, `a ${mode} push`);
-        const { granted } = await b!.turn(waiter);
+        const { granted } = await b!.untilGranted(waiter);
         await isTrue(s, waiter, granted, `the ${mode} heartbeat after a push`);
       }
     }),
 
-    law("L19.7", "a withdrawal's grant is believed for no more", ["truth", "queue"], async (s) => {
-      const [a, b] = await s.clients(2);
-      for (const mode of s.traits.modes) {
-        const { held, waiter } = await queuedBehind(s, a!, b!, mode);
-        await a!.giveBack(held);
-        await elapse(AGO_MS);
-        const granted = expectKind(await b!.withdraw(waiter), "granted", "one that came too late");
-        await isTrue(s, waiter, granted, `a ${mode} withdrawal`);
-      }
-    }),
-
     law(
-      "L19.8",
-      "an enqueue repeated at its turn is believed for no more",
+      "L19.7",
+      "a grant found by withdrawing is believed for no longer",
       ["truth", "queue"],
       async (s) => {
         const [a, b] = await s.clients(2);
         for (const mode of s.traits.modes) {
           const { held, waiter } = await queuedBehind(s, a!, b!, mode);
-          await a!.giveBack(held);
+          await a!.releaseHeld(held);
+          await elapse(AGO_MS);
+          const granted = expectKind(
+            await b!.withdraw(waiter),
+            "granted",
+            "one that came too late",
+          );
+          await isTrue(s, waiter, granted, `a ${mode} withdrawal`);
+        }
+      },
+    ),
+
+    law(
+      "L19.8",
+      "an enqueue repeated at its turn is believed for no longer",
+      ["truth", "queue"],
+      async (s) => {
+        const [a, b] = await s.clients(2);
+        for (const mode of s.traits.modes) {
+          const { held, waiter } = await queuedBehind(s, a!, b!, mode);
+          await a!.releaseHeld(held);
           await elapse(AGO_MS);
           const granted = expectKind(await b!.enqueue(waiter), "granted", "the head, asking again");
           await isTrue(s, waiter, granted, `a ${mode} enqueue repeated at its turn`);
@@ -176,25 +195,25 @@ export const belief: LawGroup = {
 
     law(
       "L19.9",
-      "a grant that races with its heartbeat is believed for no more",
+      "a grant that races with its heartbeat is believed for no longer",
       ["truth", "queue"],
       async (s) => {
         const [a, b] = await s.clients(2);
         for (let i = 0; i < ROUNDS; i++) {
           const mode = s.traits.modes[i % s.traits.modes.length]!;
           const { held, waiter } = await queuedBehind(s, a!, b!, mode);
-          const [released, beat] = await Promise.all([a!.release(held), b!.beat(waiter)]);
+          const [released, beat] = await Promise.all([a!.release(held), b!.heartbeat(waiter)]);
           expectKind(released, "released", "the holder's release");
-          const granted = beat.kind === "granted" ? beat : (await b!.turn(waiter)).granted;
+          const granted = beat.kind === "granted" ? beat : (await b!.untilGranted(waiter)).granted;
           await isTrue(s, waiter, granted, "a heartbeat that raced with the release");
-          await b!.giveBack(waiter);
+          await b!.releaseHeld(waiter);
         }
       },
     ),
 
     law(
       "L19.10",
-      "through the API, a lease handed over between clients is believed for no more",
+      "through the API, a lease that passes between clients is believed for no longer",
       ["truth"],
       async (s) => {
         const [ours, theirs] = [await s.locks(BARE), await s.locks(BARE)];
@@ -216,7 +235,7 @@ export const belief: LawGroup = {
 
     law(
       "L19.11",
-      "through the API, a lease passed on inside a process is believed for no more",
+      "through the API, a lease handed over inside a process is believed for no longer",
       ["truth"],
       async (s) => {
         const locks = await s.locks(BARE);
@@ -225,8 +244,8 @@ export const belief: LawGroup = {
         const visit = (_: unknown, i: number) =>
           locks.run(resource, { ttlMs }, async (lease) => {
             await leaseIsTrue(s, lease, "a hand-over inside the process");
-            // Long enough that a life which counts from the hand-over, and not from the last renewal,
-            // is caught at it.
+            // Long enough to notice a life that counts from the hand-over instead of the last
+            // renewal.
             await elapse(AGO_MS);
             if (i % 2 === 1) return;
             await lease.renew();
@@ -238,7 +257,7 @@ export const belief: LawGroup = {
 
     law(
       "L19.12",
-      "through the API, a lease renewed for another ttl is believed for no more",
+      "through the API, a lease renewed for another ttl is believed for no longer",
       ["truth"],
       async (s) => {
         const locks = await s.locks(BARE);
@@ -253,7 +272,7 @@ export const belief: LawGroup = {
 
     law(
       "L19.13",
-      "every grant of a renewed batch is believed for no more",
+      "every grant of a renewed batch is believed for no longer",
       ["truth"],
       async (s) => {
         const a = await s.client();

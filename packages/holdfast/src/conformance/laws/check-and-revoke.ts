@@ -20,7 +20,7 @@ export const checkAndRevoke: LawGroup = {
       assert.equal(await b!.check(resource, token - 1n), false, "a token before it");
       assert.equal(await b!.check(other, token), false, "another resource");
       assert.equal(await b!.check(resource, token, "shared"), false, "another mode");
-      await a!.giveBack(claim);
+      await a!.releaseHeld(claim);
       assert.equal(await b!.check(resource, token), false, "a released grant");
       const next = await b!.take(resource);
       assert.equal(await a!.check(resource, token), false, "a predecessor's token");
@@ -58,7 +58,7 @@ export const checkAndRevoke: LawGroup = {
       const resource = s.resource();
       const first = await a!.take(resource, { mode: "shared" });
       const second = await b!.take(resource, { mode: "shared" });
-      await a!.giveBack(first.claim);
+      await a!.releaseHeld(first.claim);
       assert.equal(await a!.check(resource, first.token, "shared"), false);
       assert.equal(await a!.check(resource, second.token, "shared"), true);
       assert.equal(await a!.check(resource, second.token, "exclusive"), false);
@@ -69,8 +69,8 @@ export const checkAndRevoke: LawGroup = {
       const resource = s.resource();
       const held = await a!.take(resource);
       const waiter = await b!.wait(resource);
-      await a!.giveBack(held.claim);
-      const { token } = await b!.turn(waiter);
+      await a!.releaseHeld(held.claim);
+      const { token } = await b!.untilGranted(waiter);
       assert.equal(await a!.check(resource, held.token), false);
       assert.equal(await a!.check(resource, token), true);
     }),

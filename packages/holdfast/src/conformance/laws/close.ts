@@ -1,8 +1,8 @@
 import assert from "node:assert";
 import { ClosedError, UsageError } from "../../errors.js";
 import type { LawGroup } from "../harness.js";
-import { elapse, within } from "../patience.js";
 import { law } from "../stage.js";
+import { elapse, within } from "../timing.js";
 import { activeResources, leavesNoMoreThan } from "./leftovers.js";
 
 const FAIRNESS = ["cohort", "strict"] as const;
@@ -38,7 +38,7 @@ export const close: LawGroup = {
       for (const wait of waits) {
         await assert.rejects(within(10_000, wait, "a wait after close()"), ClosedError);
       }
-      await client.giveBack(held.claim);
+      await client.releaseHeld(held.claim);
       await s.untilEmpty(client, resource);
     }),
 

@@ -2,30 +2,33 @@ import assert from "node:assert";
 import type { Claim } from "../../engine.js";
 import { type Client, expectKind } from "../client.js";
 import type { Law, LawGroup } from "../harness.js";
-import { outcome, within } from "../patience.js";
 import { law, type Stage } from "../stage.js";
+import { outcome, within } from "../timing.js";
 
 const FEW = 50;
 const MANY = 2_000;
 /** How much more one operation may cost beside many. */
 const MOST = 1.5;
-/** Caches and collectors of garbage make a difference of some microseconds whatever is done. */
+/** Caches and garbage collection make a difference of some microseconds in any case. */
 const SLACK_US = 40;
-/** What else a server does in between is shared by so many operations. */
+/** Averages over this many operations whatever else the server does in between. */
 const OPERATIONS = 50;
-/** The cheapest round counts: a background task of the server spoils some of them. */
+/** The cheapest round counts: a background task of the server disturbs some of them. */
 const ROUNDS = 4;
 const TRIES = 3;
-/** So many times more than is allowed in every round is no background task any more. */
+/** When every round costs this many times more than allowed, it is no background task. */
 const HOPELESS = 5;
 const AT_ONCE = 100;
 const BEATS = 250;
 const LONG_MS = 120_000;
 const LIMIT = 10;
-/** A machine that is busy enough takes a short lease from anybody, and a crowd that does takes both. */
+/**
+ * A very busy machine can lose a short lease in any engine; a crowd that blocks the engine loses
+ * both.
+ */
 const BYSTANDER_TTLS_MS = [5_000, 25_000];
 
-/** Gathers so many on a resource, and gives what keeps them there. */
+/** Brings this many onto a resource, and returns a function that keeps them there. */
 type Crowd = (client: Client, resource: string, count: number) => Promise<() => Promise<void>>;
 type Operation = (client: Client, resource: string) => Promise<void>;
 
@@ -36,7 +39,9 @@ async function inBatches(count: number, work: (i: number) => Promise<unknown>): 
   }
 }
 
-/** The server's time for one operation, in microseconds; a round that took no more than enough is the last. */
+/**
+ * The server's time for one operation, in microseconds. Stops after a round of at most enoughUs.
+ */
 async function timeOf(
   s: Stage,
   keep: () => Promise<void>,
@@ -56,7 +61,7 @@ async function timeOf(
   return least;
 }
 
-/** Other programs on the machine only ever add to a time, so one good try is proof enough. */
+/** Other programs can only add to a time, so one good try is proof enough. */
 async function compare(s: Stage, many: number, crowd: Crowd, operate: Operation): Promise<void> {
   const client = await s.client();
   const figures: string[] = [];
@@ -82,21 +87,24 @@ async function fewAndMany(
     const keep = await crowd(client, resource, count);
     return timeOf(s, keep, () => operate(client, resource), rounds, enoughUs);
   };
-  // A server grows faster with use, so the few are asked before and after the many.
+  // A server becomes faster with use, so the few are measured before and after the many.
   const before = await timeBeside(FEW, ROUNDS / 2);
   const more = await timeBeside(many, ROUNDS, before);
   const after = await timeBeside(FEW, ROUNDS / 2);
   return [Math.min(before, after), more];
 }
 
-/** Many claims of one kind wait behind those who hold. Who is silent for too long loses its place. */
+/**
+ * Makes many claims of one kind wait behind holders. A waiter that is silent for too long loses its
+ * place.
+ */
 function waiters(wish: Partial<Claim>, holders: number): Crowd {
   return async (client, resource, count) => {
     for (let i = 0; i < holders; i++) await client.take(resource, wish);
     const claims = Array.from({ length: count }, () => client.claim(resource, wish));
     await inBatches(count, (i) => client.enqueue(claims[i]!));
     return async () => {
-      for (let i = 0; i < count; i += BEATS) await client.beats(claims.slice(i, i + BEATS));
+      for (let i = 0; i < count; i += BEATS) await client.heartbeats(claims.slice(i, i + BEATS));
     };
   };
 }
@@ -106,26 +114,28 @@ const readers: Crowd = async (client, resource, count) => {
   return async () => {};
 };
 
-const standInLine =
+const joinAndLeave =
   (wish: Partial<Claim>): Operation =>
   async (client, resource) => {
     const claim = client.claim(resource, wish);
     expectKind(await client.enqueue(claim), "queued", "a claim behind others");
-    await client.beat(claim);
+    await client.heartbeat(claim);
     await client.release(claim);
   };
 
 const SHARED = { mode: "shared" } as const;
 const LIMITED = { mode: "shared", limit: LIMIT } as const;
 
-/** What one operation costs beside so many: an excuse shows with fewer than the law that it cannot be kept. */
+/**
+ * The laws on cost beside `many`: an excuse shows with fewer than MANY that the law cannot be kept.
+ */
 export function costBeside(many: number): readonly Law[] {
   return [
     law(
       "L23.1",
       "a claim in the queue, its heartbeat and its release cost as much behind many as behind few",
       ["queue", "serverTime"],
-      (s) => compare(s, many, waiters({}, 1), standInLine({})),
+      (s) => compare(s, many, waiters({}, 1), joinAndLeave({})),
       LONG_MS,
     ),
 
@@ -133,7 +143,7 @@ export function costBeside(many: number): readonly Law[] {
       "L23.2",
       "a claim in the queue at a semaphore costs as much behind many as behind few",
       ["queue", "limits", "serverTime"],
-      (s) => compare(s, many, waiters(LIMITED, LIMIT), standInLine(LIMITED)),
+      (s) => compare(s, many, waiters(LIMITED, LIMIT), joinAndLeave(LIMITED)),
       LONG_MS,
     ),
 
@@ -145,7 +155,7 @@ export function costBeside(many: number): readonly Law[] {
         compare(s, many, readers, async (client, resource) => {
           const { claim } = await client.take(resource, SHARED);
           await client.renew(claim);
-          await client.giveBack(claim);
+          await client.releaseHeld(claim);
         }),
       LONG_MS,
     ),

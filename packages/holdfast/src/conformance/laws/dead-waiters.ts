@@ -3,19 +3,19 @@ import { systemClock } from "../../core/runtime/clock.js";
 import type { Claim } from "../../engine.js";
 import { type Client, expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { elapse, outcome, within } from "../patience.js";
 import { law, type Stage } from "../stage.js";
+import { elapse, outcome, within } from "../timing.js";
 
 const MARGIN_MS = 5_000;
-/** A backend may forgive so many missed heartbeats. */
+/** A backend may tolerate this many missed heartbeats. */
 const FORGIVEN = 3;
 
-/** Beats as core would, and says how long the turn took to come. */
+/** Sends heartbeats like core, and returns how long the grant took to come. */
 async function turnMs(client: Client, claim: Claim, boundMs: number): Promise<number> {
   const from = systemClock.now();
   for (;;) {
     const call = client.call();
-    const answer = await client.beat(claim, call);
+    const answer = await client.heartbeat(claim, call);
     const tookMs = systemClock.now() - from;
     if (answer.kind === "granted") return tookMs;
     const { nextHeartbeatMs } = expectKind(answer, "queued", "a waiter behind dead ones");
@@ -38,9 +38,9 @@ async function behindTheDead(s: Stage, dead: number, bury: (client: Client) => P
     await bury(ghost);
   }
   const waiter = await b!.wait(resource);
-  await holder!.giveBack(held.claim);
+  await holder!.releaseHeld(held.claim);
   await turnMs(b!, waiter, dead * Math.max(ttlMs, FORGIVEN * beatMs) + MARGIN_MS);
-  await b!.giveBack(waiter);
+  await b!.releaseHeld(waiter);
   await s.untilEmpty(holder!, resource);
 }
 
@@ -48,12 +48,12 @@ export const deadWaiters: LawGroup = {
   id: "L16",
   name: "dead waiters",
   text:
-    "A waiter that is never heard of again delays those behind it by a bounded time: its ttl, or a " +
+    "A waiter that stops sending heartbeats delays those behind it by a bounded time: its ttl, or a " +
     "few heartbeats.",
   laws: [
     law(
       "L16.1",
-      "a waiter that fell silent delays the next one by a bounded time",
+      "a waiter that becomes silent delays the next one by a bounded time",
       ["queue"],
       (s) => behindTheDead(s, 1, async () => {}),
     ),
@@ -74,7 +74,7 @@ export const deadWaiters: LawGroup = {
 
     law(
       "L16.4",
-      "a silent waiter does not keep claims that do not wait out for ever",
+      "a silent waiter does not block claims that do not wait for ever",
       ["queue"],
       async (s) => {
         const [a, b] = await s.clients(2);
@@ -83,14 +83,14 @@ export const deadWaiters: LawGroup = {
         const held = await a!.take(resource);
         const claim = b!.claim(resource, { ttlMs });
         const queued = expectKind(await b!.enqueue(claim), "queued", "a waiter");
-        await a!.giveBack(held.claim);
+        await a!.releaseHeld(held.claim);
         const boundMs = Math.max(ttlMs, FORGIVEN * queued.nextHeartbeatMs) + MARGIN_MS;
         const deadline = systemClock.now() + boundMs;
         while ((await a!.try(a!.claim(resource))).kind !== "granted") {
           assert(systemClock.now() < deadline, `still busy after ${boundMs} ms`);
           await elapse(20);
         }
-        const late = await b!.beat(claim);
+        const late = await b!.heartbeat(claim);
         assert.notEqual(late.kind, "granted", "a waiter that missed its turn");
       },
     ),

@@ -6,8 +6,8 @@ export const declaration: LawGroup = {
   id: "L0",
   name: "declaration",
   text:
-    "The harness says what the engine says of itself, so that no law is left out that the engine " +
-    "could keep, and the engine's word for itself makes sense.",
+    "The harness declares what the engine declares, so that no law is left out that the engine " +
+    "could keep, and the engine's traits are consistent.",
   laws: [
     law("L0.1", "the harness declares what the engine offers", [], async (s) => {
       const engine = await s.engine();
@@ -22,7 +22,7 @@ export const declaration: LawGroup = {
       assert.equal(offered.tokenRange >= 2, tokenRange >= 2);
     }),
 
-    law("L0.2", "the traits make sense by themselves", [], async (s) => {
+    law("L0.2", "the traits are consistent", [], async (s) => {
       const { name, traits } = await s.engine();
       const { ttl, modes, limits, tokenRange } = traits;
       assert(name.length > 0);

@@ -3,9 +3,9 @@ import { systemClock } from "../../core/runtime/clock.js";
 import { EngineError } from "../../errors.js";
 import { type Client, expectKind } from "../client.js";
 import type { LawGroup, Need } from "../harness.js";
-import { elapse, outcome, within } from "../patience.js";
 import { law, type Stage } from "../stage.js";
-import { GRAVE_MS } from "./tombstones.js";
+import { elapse, outcome, within } from "../timing.js";
+import { TOMBSTONE_MS } from "./tombstones.js";
 
 const WAIT_MS = 12_000;
 const MEND_MS = 15_000;
@@ -19,16 +19,16 @@ interface Garbled {
 }
 
 interface Case<T> {
-  /** While answers are as they should be. */
+  /** Runs while answers are right. */
   prepare(on: Garbled): Promise<T>;
   ask(on: Garbled, prepared: T): Promise<unknown>;
-  /** Answers are right again: what is there must be what was there, or what can be cleaned up. */
+  /** Runs when answers are right again. The state must be as before, or possible to clean up. */
   after(on: Garbled, prepared: T): Promise<void>;
-  /** What only reads has no effect to be unknown. */
+  /** Set for calls that only read: they have no effect that could be unknown. */
   readonly reads?: true;
 }
 
-/** A failure that claims nothing: thrown, or each entry of a batch. */
+/** A failure with unknown effect: thrown, or in each entry of a batch. */
 function assertHonest(value: unknown, shape: string, reads: boolean): void {
   const effects = Array.isArray(value)
     ? value.map((answer: { kind?: unknown; effect?: unknown }) =>
@@ -61,7 +61,7 @@ function garbled<T>(id: string, title: string, needs: readonly Need[], one: Case
   });
 }
 
-/** A connection that spoke nonsense may be replaced by a new one: that takes a moment. */
+/** A connection that sent nonsense may be replaced by a new one, which takes a moment. */
 async function eventually<T>(ask: () => Promise<T>): Promise<T> {
   const deadline = systemClock.now() + MEND_MS;
   for (;;) {
@@ -74,20 +74,20 @@ async function eventually<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
-/** What core does about a claim whose answer it did not understand; then nothing is left. */
+/** Cleans up like core after a claim whose answer it did not understand; then nothing is left. */
 async function cleanedUp({ s, client, other, resource }: Garbled, grantId: string): Promise<void> {
-  await eventually(() => client.release({ resource, grantId }, GRAVE_MS));
+  await eventually(() => client.release({ resource, grantId }, TOMBSTONE_MS));
   await s.untilEmpty(other, resource);
   const { claim } = await other.take(resource);
-  await other.giveBack(claim);
+  await other.releaseHeld(claim);
 }
 
-/** The grant is still there, and still this holder's. */
+/** The grant still exists, and still belongs to this holder. */
 async function stillHeld({ client, other, resource }: Garbled, grantId: string): Promise<void> {
   await other.refused(resource, {}, "a claim beside a holder whose answer was garbled");
   const renewed = await eventually(() => client.renew({ resource, grantId }));
   expectKind(renewed, "renewed", "the holder, once answers are right");
-  await eventually(() => client.release({ resource, grantId }, GRAVE_MS));
+  await eventually(() => client.release({ resource, grantId }, TOMBSTONE_MS));
 }
 
 const taken = async ({ client, resource }: Garbled) => (await client.take(resource)).claim;
@@ -127,7 +127,7 @@ export const exactness: LawGroup = {
 
     garbled("L20.3", "a garbled answer to a heartbeat is a failure", ["queue"], {
       prepare: waiting,
-      ask: ({ client }, { waiter }) => client.beats([waiter]),
+      ask: ({ client }, { waiter }) => client.heartbeats([waiter]),
       after: waiterCleanedUp,
     }),
 
@@ -143,7 +143,7 @@ export const exactness: LawGroup = {
       after: (on, claim) => stillHeld(on, claim.grantId),
     }),
 
-    garbled("L20.6", "garbled answers to a batch are a failure of each", [], {
+    garbled("L20.6", "garbled answers to a batch are a failure of each entry", [], {
       prepare: async (on) => {
         const claims = [await taken(on)];
         for (let i = 0; i < 8; i++) claims.push((await on.client.take(on.s.resource())).claim);
@@ -179,7 +179,7 @@ export const exactness: LawGroup = {
       after: (on, { claim }) => cleanedUp(on, claim.grantId),
     }),
 
-    garbled("L20.10", "garbled views are failures, not empty ones", [], {
+    garbled("L20.10", "a garbled view is a failure, not an empty view", [], {
       reads: true,
       prepare: taken,
       ask: async ({ client, resource }) => {
@@ -200,7 +200,7 @@ export const exactness: LawGroup = {
 
     law(
       "L20.11",
-      "through the API, a lease is lost in time while renewals are answered wrongly",
+      "through the API, a lease is lost in time while the answers to its renewals are garbled",
       ["misanswer"],
       async (s) => {
         const { client, shapes, answerWith } = await s.misanswered();
@@ -220,7 +220,7 @@ export const exactness: LawGroup = {
 
     law(
       "L20.12",
-      "through the API, an acquire that was answered wrongly leaves nothing behind",
+      "through the API, an acquire whose answer is garbled leaves nothing behind",
       ["misanswer"],
       async (s) => {
         const other = await s.client();

@@ -8,8 +8,8 @@ export const exclusion: LawGroup = {
   id: "L1",
   name: "exclusion",
   text:
-    "While an exclusive grant lives, nobody else is granted the resource, in whatever mode and by " +
-    "whatever verb. Busy is an answer. A claim never overtakes somebody who waits.",
+    "While an exclusive grant lives, nobody else is granted the resource, in any mode or by " +
+    "any verb. Busy is an answer. A claim never overtakes a waiter.",
   laws: [
     law("L1.1", "an exclusive grant keeps another client's exclusive claim out", [], async (s) => {
       const [a, b] = await s.clients(2);
@@ -40,15 +40,15 @@ export const exclusion: LawGroup = {
       const first = await a!.take(resource, { mode: "shared" });
       const second = await b!.take(resource, { mode: "shared" });
       await b!.refused(resource);
-      await a!.giveBack(first.claim);
+      await a!.releaseHeld(first.claim);
       await a!.refused(resource, {}, "an exclusive claim while one reader is left");
-      await b!.giveBack(second.claim);
+      await b!.releaseHeld(second.claim);
       await a!.take(resource);
     }),
 
     law(
       "L1.5",
-      "an exclusive grant makes every later claim stand in the queue",
+      "an exclusive grant makes every later claim wait in the queue",
       ["queue"],
       async (s) => {
         const [a, b, c] = await s.clients(3);
@@ -81,9 +81,9 @@ export const exclusion: LawGroup = {
       const resource = s.resource();
       const held = await a!.take(resource);
       const waiter = await b!.wait(resource);
-      await a!.giveBack(held.claim);
+      await a!.releaseHeld(held.claim);
       await c!.refused(resource, {}, "a claim while somebody waits");
-      await b!.turn(waiter);
+      await b!.untilGranted(waiter);
     }),
 
     law("L1.8", "of many claims at the same instant exactly one is granted", [], async (s) => {
@@ -102,11 +102,11 @@ export const exclusion: LawGroup = {
       for (let round = 0; round < 5; round++) {
         const held = await a!.take(resource);
         await b!.refused(resource);
-        await a!.giveBack(held.claim);
-        await b!.giveBack((await b!.take(resource)).claim);
+        await a!.releaseHeld(held.claim);
+        await b!.releaseHeld((await b!.take(resource)).claim);
       }
       const view = await a!.inspect(resource);
-      assert.deepEqual([view.holders, view.waiters], [[], []], "an empty room shows nobody");
+      assert.deepEqual([view.holders, view.waiters], [[], []], "a free resource shows nobody");
     }),
 
     law("L1.10", "a claim that was refused leaves nothing behind", [], async (s) => {
@@ -117,13 +117,13 @@ export const exclusion: LawGroup = {
       expectKind(await b!.try(refused), "busy", "a claim on a held resource");
       assert.equal((await a!.inspect(resource)).waiters.length, 0);
       expectKind(await b!.release(refused), "gone", "the release of what was never granted");
-      await a!.giveBack(held.claim);
+      await a!.releaseHeld(held.claim);
       await s.untilEmpty(b!, resource);
     }),
 
     law(
       "L1.11",
-      "through the API, tryAcquire gives null and acquire times out while another holds",
+      "through the API, tryAcquire returns null and acquire times out while another client holds",
       [],
       async (s) => {
         const [a, b] = [await s.locks(), await s.locks()];
@@ -133,12 +133,12 @@ export const exclusion: LawGroup = {
         assert.equal(await a.tryAcquire(resource), null);
         for (const fair of ["cohort", "strict"] as const) {
           let told: unknown = null;
-          // A backend that is too busy to answer within so short a patience is not heard at all.
+          // A backend that is too busy to answer within such a short wait counts as silent.
           for (const waitMs of [50, 500, 5_000]) {
             told = await b.acquire(resource, { waitMs, fair }).catch((error: unknown) => error);
             if (told instanceof EngineError && told.effect === "unknown") continue;
             assert(told instanceof AcquireTimeoutError, `got ${String(told)}`);
-            assert(told.waitedMs >= waitMs - 1, "patience must be spent before it is called spent");
+            assert(told.waitedMs >= waitMs - 1, "acquire must not time out before waitMs");
             break;
           }
           assert(told instanceof AcquireTimeoutError, `got ${String(told)}`);

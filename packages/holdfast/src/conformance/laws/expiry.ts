@@ -2,19 +2,19 @@ import assert from "node:assert";
 import { systemClock } from "../../core/runtime/clock.js";
 import { expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { elapse } from "../patience.js";
 import { law } from "../stage.js";
+import { elapse } from "../timing.js";
 import { leavingLaws } from "./leaving.js";
 import { validityLaws } from "./validity.js";
 
-/** Real time needs a margin for a machine that is busy with other things. */
+/** Real time needs a margin for a busy machine. */
 const LATE_MS = 6_000;
 
 export const expiry: LawGroup = {
   id: "L4",
   name: "expiry and validity",
   text:
-    "A grant that nobody renews ends at its ttl: never earlier, and without anybody's help. Every " +
+    "A grant that nobody renews ends at its ttl: never earlier, and without any action. Every " +
     "granted or renewed answer says since when it counts, and that is no later than the start of " +
     "the call that set the backend's expiry: what the holder believes ends before what the backend " +
     "keeps.",
@@ -79,7 +79,7 @@ export const expiry: LawGroup = {
       },
     ),
 
-    law("L4.5", "an expired holder is among the holders no more", [], async (s) => {
+    law("L4.5", "an expired holder is no longer among the holders", [], async (s) => {
       const [a, b] = await s.clients(2);
       const resource = s.resource();
       const held = await a!.take(resource, { ttlMs: s.lifeMs });
@@ -98,9 +98,9 @@ export const expiry: LawGroup = {
       const first = await b!.wait(resource);
       const second = await c!.wait(resource);
       await s.expire(resource, s.lifeMs, a!);
-      // The second asks first: that must not make it the first.
+      // The second waiter asks first, which must not make it the first.
       await c!.stillWaits(second, "the second in the queue, though it asked first");
-      await b!.turn(first);
+      await b!.untilGranted(first);
     }),
 
     law(
@@ -128,7 +128,8 @@ export const expiry: LawGroup = {
 
     law("L4.8", "a holder killed with SIGKILL is succeeded within its ttl", ["url"], async (s) => {
       const locks = await s.locks();
-      // A busy machine takes a short lease from anybody; a holder that is not renewed loses every one.
+      // A busy machine can lose a short lease in any engine; a holder that is not renewed loses
+      // every one.
       for (const wantedMs of [600, 3_000, 10_000]) {
         const resource = s.resource();
         const ttlMs = s.ttl(wantedMs);

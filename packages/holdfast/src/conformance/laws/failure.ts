@@ -3,20 +3,22 @@ import { systemClock } from "../../core/runtime/clock.js";
 import { EngineError } from "../../errors.js";
 import { type Client, expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { elapse, outcome, within } from "../patience.js";
 import { law } from "../stage.js";
-import { GRAVE_MS, lastingTombstoneLaws, tombstoneLaws } from "./tombstones.js";
+import { elapse, outcome, within } from "../timing.js";
+import { lastingTombstoneLaws, TOMBSTONE_MS, tombstoneLaws } from "./tombstones.js";
 
 const SILENCE_MS = 3_000;
-/** A wait, how late its end may be on a busy machine, and a call that would make it much later. */
-const PATIENCE = { waitMs: 500, lateMs: 5_500, callTimeoutMs: 8_000 } as const;
+/**
+ * The wait, how late it may end on a busy machine, and a call timeout that would end it much later.
+ */
+const WAIT = { waitMs: 500, lateMs: 5_500, callTimeoutMs: 8_000 } as const;
 
 interface Asked {
   readonly verb: string;
   readonly ask: (client: Client) => Promise<unknown>;
 }
 
-/** Every question an engine can be asked, about a grant and a waiter that exist. */
+/** Every call of an engine, about a grant and a waiter that exist. */
 function questions(resource: string, grantId: string, token: bigint): Asked[] {
   const ref = { resource, grantId };
   const all: Asked[] = [
@@ -28,12 +30,12 @@ function questions(resource: string, grantId: string, token: bigint): Asked[] {
     { verb: "inspect", ask: (c) => c.engine.inspect(resource, c.call()) },
     { verb: "list", ask: (c) => c.engine.list({ match: "*", cursor: null, max: 9 }, c.call()) },
   ];
-  const inLine: Asked[] = [
+  const queued: Asked[] = [
     { verb: "enqueue", ask: (c) => c.queue.enqueue(c.claim(resource), c.call()) },
     { verb: "heartbeat", ask: (c) => c.queue.heartbeat([ref], c.call()) },
     { verb: "withdraw", ask: (c) => c.queue.withdraw(ref, c.call()) },
   ];
-  return [...all, ...inLine];
+  return [...all, ...queued];
 }
 
 function isFailed(value: unknown): boolean {
@@ -73,7 +75,7 @@ export const failure: LawGroup = {
 
     law(
       "L11.2",
-      "a severed engine answers nothing as if it were the backend",
+      "a severed engine never answers as if it had asked the backend",
       ["sever"],
       async (s) => {
         const [a, b] = await s.clients(2);
@@ -90,7 +92,7 @@ export const failure: LawGroup = {
           })),
         );
         for (const { verb, answer } of answers) {
-          // Silence is honest too: core's deadline makes an unknown effect of it.
+          // Silence is honest too: core's deadline turns it into an unknown effect.
           if (answer.is === "silent") continue;
           if (answer.is === "value") {
             assert(
@@ -107,10 +109,10 @@ export const failure: LawGroup = {
       },
     ),
 
-    law("L11.3", "a severed engine works again once it is joined", ["sever"], async (s) => {
+    law("L11.3", "a severed engine works again once it is reconnected", ["sever"], async (s) => {
       const a = await s.client();
       const resource = s.resource();
-      await a.giveBack((await a.take(resource)).claim);
+      await a.releaseHeld((await a.take(resource)).claim);
       const heal = await s.harness.sever!(a.engine);
       await outcome(a.try(a.claim(resource)), 300);
       await heal();
@@ -124,7 +126,7 @@ export const failure: LawGroup = {
         assert(tries < 100, "the engine does not recover");
         await elapse(50);
       }
-      await a.giveBack(claim);
+      await a.releaseHeld(claim);
     }),
 
     law(
@@ -142,7 +144,7 @@ export const failure: LawGroup = {
         await Promise.all(sent.map((work) => outcome(work, 200)));
         await heal();
         for (const claim of claims) {
-          await b!.release(claim, GRAVE_MS);
+          await b!.release(claim, TOMBSTONE_MS);
           await elapse(100);
           await s.untilEmpty(b!, claim.resource);
         }
@@ -180,7 +182,7 @@ export const failure: LawGroup = {
 
     law(
       "L11.11",
-      "through the API, a lost answer to a release is asked for again",
+      "through the API, a release whose answer is lost is sent again",
       [],
       async (s) => {
         const { locks, flaky } = await s.flakyLocks();
@@ -197,10 +199,10 @@ export const failure: LawGroup = {
 
     law(
       "L11.12",
-      "through the API, a wait ends with its patience although the backend says nothing",
+      "through the API, a wait ends after waitMs although the backend does not answer",
       ["relay"],
       async (s) => {
-        const { waitMs, lateMs, callTimeoutMs } = PATIENCE;
+        const { waitMs, lateMs, callTimeoutMs } = WAIT;
         const other = await s.client();
         for (const mode of s.traits.modes) {
           for (const fair of ["cohort", "strict"] as const) {
@@ -213,7 +215,7 @@ export const failure: LawGroup = {
               const startedAt = systemClock.now();
               const work = locks.acquire(resource, { mode, fair, waitMs, callTimeoutMs });
               const asked = outcome(work, callTimeoutMs);
-              // By then it stands in the queue, or waits to look again.
+              // By then the claim is in the queue, or pauses before its next poll.
               if (taken) await elapse(100);
               if (taken) await hold();
               const answer = await asked;
@@ -224,7 +226,7 @@ export const failure: LawGroup = {
                 assert(answer.error instanceof EngineError, "silence is not busy");
               }
               await deliver();
-              if (held !== null) await other.giveBack(held.claim);
+              if (held !== null) await other.releaseHeld(held.claim);
               await s.untilEmpty(other, resource);
             }
           }

@@ -2,17 +2,19 @@ import assert from "node:assert";
 import type { Call } from "../../engine.js";
 import { assertRising, type Client, expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { elapse, outcome } from "../patience.js";
 import { law, type Stage } from "../stage.js";
-import { GRAVE_MS } from "./tombstones.js";
+import { elapse, outcome } from "../timing.js";
+import { TOMBSTONE_MS } from "./tombstones.js";
 
-/** How long core waits for an answer here; a request that is kept back is given up after it. */
+/** The call timeout of these laws; core gives up a delayed request after it. */
 const DEADLINE_MS = 150;
 const GAVE_UP_MS = 1_000;
-/** For what was delivered to be carried out. */
+/** Time for a delivered request to be carried out. */
 const ARRIVAL_MS = 150;
 
-/** Sends a request that is kept back on its way until after its deadline; gives the way to deliver it. */
+/**
+ * Sends a request that is delayed until after its deadline; returns a function that delivers it.
+ */
 async function overdue<T>(
   s: Stage,
   prepare: (client: Client) => Promise<T>,
@@ -40,12 +42,12 @@ export const late: LawGroup = {
   name: "late and repeated calls",
   text:
     "A request may arrive after its sender gave up, after later ones, or twice at once. Whenever it " +
-    "arrives, it ends nobody else's grant, revives nothing, takes back nothing that was told, and " +
+    "arrives, it ends no other grant, revives nothing, undoes nothing that was answered, and " +
     "leaves nothing behind that core does not know of.",
   laws: [
     law(
       "L21.1",
-      "an acquire that arrives after it was given up is refused",
+      "an acquire that arrives after core gave it up is refused",
       ["relay"],
       async (s) => {
         const b = await s.client();
@@ -55,7 +57,7 @@ export const late: LawGroup = {
           async (client) => client.claim(resource),
           (client, claim, call) => client.try(claim, call),
         );
-        await b.release(prepared, GRAVE_MS);
+        await b.release(prepared, TOMBSTONE_MS);
         await deliver();
         await s.untilEmpty(b, resource);
         await b.take(resource);
@@ -64,7 +66,7 @@ export const late: LawGroup = {
 
     law(
       "L21.2",
-      "an enqueue that arrives after it was given up stands nowhere",
+      "an enqueue that arrives after core gave it up leaves no waiter",
       ["relay", "queue"],
       async (s) => {
         const b = await s.client();
@@ -75,42 +77,38 @@ export const late: LawGroup = {
           async (client) => client.claim(resource),
           (client, claim, call) => client.enqueue(claim, call),
         );
-        await b.release(prepared, GRAVE_MS);
+        await b.release(prepared, TOMBSTONE_MS);
         await deliver();
-        // Some engines make the waiter and take it away again. Who stays is silent, and would stay for 10 s.
+        // Some engines create the waiter and remove it again. A waiter that stays is silent, and
+        // would stay for 10 s.
         for (let tries = 0; (await b.inspect(resource)).waiters.length > 0; tries++) {
-          assert(tries < 30, "somebody who was given up stands in the queue");
+          assert(tries < 30, "a claim that core gave up is in the queue");
           await elapse(100);
         }
-        await b.giveBack(held.claim);
+        await b.releaseHeld(held.claim);
         await s.untilEmpty(b, resource);
       },
     ),
 
-    law(
-      "L21.3",
-      "an acquire that arrives late gets no token that was given before",
-      ["relay"],
-      async (s) => {
-        const b = await s.client();
-        const resource = s.resource();
-        const { prepared, deliver } = await overdue(
-          s,
-          async (client) => client.claim(resource),
-          (client, claim, call) => client.try(claim, call),
-        );
-        const tokens: bigint[] = [];
-        for (let i = 0; i < 3; i++) {
-          const { claim, token } = await b.take(resource);
-          tokens.push(token);
-          if (i < 2) await b.giveBack(claim);
-        }
-        await deliver();
-        await b.holdersAre(resource, tokens.at(-1)!);
-        await b.release(prepared, GRAVE_MS);
-        assertRising(tokens);
-      },
-    ),
+    law("L21.3", "an acquire that arrives late gets no used token", ["relay"], async (s) => {
+      const b = await s.client();
+      const resource = s.resource();
+      const { prepared, deliver } = await overdue(
+        s,
+        async (client) => client.claim(resource),
+        (client, claim, call) => client.try(claim, call),
+      );
+      const tokens: bigint[] = [];
+      for (let i = 0; i < 3; i++) {
+        const { claim, token } = await b.take(resource);
+        tokens.push(token);
+        if (i < 2) await b.releaseHeld(claim);
+      }
+      await deliver();
+      await b.holdersAre(resource, tokens.at(-1)!);
+      await b.release(prepared, TOMBSTONE_MS);
+      assertRising(tokens);
+    }),
 
     law(
       "L21.4",
@@ -125,8 +123,8 @@ export const late: LawGroup = {
           (client, { claim }) => client.release(claim),
         );
         await s.pass(resource, s.lifeMs + 5);
-        // The record is made anew as often as it takes for anything in it to repeat.
-        for (let i = 0; i < 2; i++) await b.giveBack((await b.take(resource)).claim);
+        // The record is created again, often enough for anything in it to repeat.
+        for (let i = 0; i < 2; i++) await b.releaseHeld((await b.take(resource)).claim);
         const live = await b.take(resource);
         await deliver();
         await b.holdersAre(resource, live.token);
@@ -137,7 +135,7 @@ export const late: LawGroup = {
 
     law(
       "L21.5",
-      "a renewal that arrives late takes back nothing that a later one gave",
+      "a renewal that arrives late does not undo a later one",
       ["relay", "ttl"],
       async (s) => {
         const b = await s.client();
@@ -156,7 +154,7 @@ export const late: LawGroup = {
 
     law(
       "L21.6",
-      "a renewal that arrives after its grant ended revives nothing and hurts nobody",
+      "a renewal that arrives after its grant ended revives nothing and harms nobody",
       ["relay", "ttl"],
       async (s) => {
         const b = await s.client();
@@ -177,7 +175,7 @@ export const late: LawGroup = {
 
     law(
       "L21.7",
-      "a heartbeat that arrives after its waiter left brings nobody back",
+      "a heartbeat that arrives after its waiter left does not enqueue it again",
       ["relay", "queue", "ttl"],
       async (s) => {
         const b = await s.client();
@@ -186,10 +184,10 @@ export const late: LawGroup = {
         const { prepared, deliver } = await overdue(
           s,
           (client) => client.wait(resource),
-          (client, claim, call) => client.beat(claim, call),
+          (client, claim, call) => client.heartbeat(claim, call),
         );
-        await b.release(prepared, GRAVE_MS);
-        await b.giveBack(held.claim);
+        await b.release(prepared, TOMBSTONE_MS);
+        await b.releaseHeld(held.claim);
         await deliver();
         await s.untilEmpty(b, resource);
       },
@@ -208,8 +206,8 @@ export const late: LawGroup = {
           (client) => client.wait(resource),
           (client, claim, call) => client.withdraw(claim, call),
         );
-        await b!.giveBack(held.claim);
-        const { token } = await b!.turn(prepared);
+        await b!.releaseHeld(held.claim);
+        const { token } = await b!.untilGranted(prepared);
         await deliver();
         await b!.holdersAre(resource, token);
         await c!.refused(resource);
@@ -226,7 +224,7 @@ export const late: LawGroup = {
         (client, _, call) =>
           client.engine.revoke({ resource, token: first.token, force: true }, call),
       );
-      await b.giveBack(first.claim);
+      await b.releaseHeld(first.claim);
       const live = await b.take(resource);
       await deliver();
       expectKind(await b.renew(live.claim), "renewed", "the successor");
@@ -235,7 +233,7 @@ export const late: LawGroup = {
 
     law(
       "L21.10",
-      "an acquire repeated while its first is kept back is one grant, and stays",
+      "an acquire repeated while its first request is delayed is one grant, and stays",
       ["relay", "ttl"],
       async (s) => {
         const [b, c] = await s.clients(2);
@@ -254,14 +252,14 @@ export const late: LawGroup = {
         await b!.holdersAre(resource, granted.token);
         await c!.refused(resource);
         expectKind(await b!.renew(claim), "renewed", "the grant");
-        await b!.giveBack(claim);
+        await b!.releaseHeld(claim);
         await s.untilEmpty(c!, resource);
       },
     ),
 
     law(
       "L21.11",
-      "a claim asked several times at once is one grant, believed by all alike",
+      "a claim sent several times at once is one grant, with equal answers",
       [],
       async (s) => {
         const [a, b] = await s.clients(2);
@@ -275,13 +273,13 @@ export const late: LawGroup = {
           );
           assert.equal(new Set(tokens).size, 1, "one grant has one token");
           await b!.holdersAre(claim.resource, tokens[0]!);
-          await a!.giveBack(claim);
+          await a!.releaseHeld(claim);
           await s.untilEmpty(b!, claim.resource);
         }
       },
     ),
 
-    law("L21.12", "renewals that overlap all say that the grant lives", [], async (s) => {
+    law("L21.12", "overlapping renewals are all answered with renewed", [], async (s) => {
       const a = await s.client();
       const { claim } = await a.take(s.resource());
       for (let i = 0; i < 5; i++) {
@@ -290,7 +288,7 @@ export const late: LawGroup = {
       }
     }),
 
-    law("L21.13", "releases that overlap end one grant, and not the next", [], async (s) => {
+    law("L21.13", "overlapping releases end one grant, and not the next", [], async (s) => {
       const [a, b] = await s.clients(2);
       const resource = s.resource();
       const { claim } = await a!.take(resource);
@@ -306,7 +304,7 @@ export const late: LawGroup = {
 
     law(
       "L21.14",
-      "an enqueue repeated while its first is under way has one place",
+      "an enqueue repeated while its first request is under way has one place",
       ["queue"],
       async (s) => {
         const [a, b] = await s.clients(2);
@@ -318,9 +316,9 @@ export const late: LawGroup = {
           assert.equal(expectKind(answer, "queued", "a waiter").position, 0);
         }
         assert.equal((await a!.inspect(resource)).waiters.length, 1);
-        await a!.giveBack(held.claim);
-        await b!.turn(claim);
-        await b!.giveBack(claim);
+        await a!.releaseHeld(held.claim);
+        await b!.untilGranted(claim);
+        await b!.releaseHeld(claim);
         await s.untilEmpty(a!, resource);
       },
     ),

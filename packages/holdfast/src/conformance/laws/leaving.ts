@@ -1,12 +1,12 @@
 import assert from "node:assert";
 import { systemClock } from "../../core/runtime/clock.js";
 import { type Client, expectKind } from "../client.js";
-import { elapse, within } from "../patience.js";
 import { law } from "../stage.js";
+import { elapse, within } from "../timing.js";
 
 const LATE_MS = 10_000;
 
-/** Somebody else gets in once the time that was left is over. */
+/** Another client gets the resource once the time that was left is over. */
 async function opensSoon(client: Client, resource: string): Promise<void> {
   const deadline = systemClock.now() + LATE_MS;
   for (;;) {
@@ -19,7 +19,7 @@ async function opensSoon(client: Client, resource: string): Promise<void> {
 export const leavingLaws = [
   law(
     "L4.19",
-    "a grant that was left outlives its client, until its time",
+    "a grant that was left outlives its client, until its time is over",
     ["leave"],
     async (s) => {
       const [a, b] = await s.clients(2);
@@ -48,17 +48,22 @@ export const leavingLaws = [
     await opensSoon(b, resource);
   }),
 
-  law("L4.21", "a grant that was left is nobody's any more", ["leave"], async (s) => {
-    const a = await s.client();
-    const resource = s.resource();
-    const { claim } = await a.take(resource);
-    const early = a.call();
-    const leave = () => a.renew(claim, s.ttl(20_000), a.call(), { leave: true });
-    expectKind(await leave(), "renewed", "a live grant that is left");
-    expectKind(await leave(), "renewed", "the same once more, as its answer may be lost");
-    await a.renew(claim, s.ttl(60_000), early);
-    expectKind(await a.renew(claim), "gone", "the renewal of a grant that was left");
-    assert.notEqual((await a.try(claim)).kind, "granted", "its acquire, repeated");
-    await a.refused(resource, {}, "another claim of the same client");
-  }),
+  law(
+    "L4.21",
+    "a grant that was left can be neither renewed nor acquired again",
+    ["leave"],
+    async (s) => {
+      const a = await s.client();
+      const resource = s.resource();
+      const { claim } = await a.take(resource);
+      const early = a.call();
+      const leave = () => a.renew(claim, s.ttl(20_000), a.call(), { leave: true });
+      expectKind(await leave(), "renewed", "a live grant that is left");
+      expectKind(await leave(), "renewed", "the same once more, as its answer may be lost");
+      await a.renew(claim, s.ttl(60_000), early);
+      expectKind(await a.renew(claim), "gone", "the renewal of a grant that was left");
+      assert.notEqual((await a.try(claim)).kind, "granted", "its acquire, repeated");
+      await a.refused(resource, {}, "another claim of the same client");
+    },
+  ),
 ];

@@ -3,14 +3,14 @@ import { sleep, systemClock } from "../../core/runtime/clock.js";
 
 const SETTLING_MS = 3_000;
 
-/** What keeps this process alive right now, by kind. */
+/** The resources that keep this process alive right now, by kind. */
 export interface ActiveResources {
   /** Fails if any kind has grown since. */
   noMoreThan(before: ActiveResources): void;
   of(kind: string): number;
 }
 
-/** Answers that are still on their way keep their timers until they arrive; then nothing may be left. */
+/** Pending answers keep their timers until they arrive; after that nothing may be left. */
 export async function leavesNoMoreThan(
   before: ActiveResources,
   settlingMs = SETTLING_MS,
@@ -30,7 +30,7 @@ export async function leavesNoMoreThan(
 export function activeResources(): ActiveResources {
   const counts = new Map<string, number>();
   for (const kind of process.getActiveResourcesInfo()) {
-    // An immediate is over with this turn of the event loop; it cannot be left behind.
+    // An immediate ends with this turn of the event loop, so it cannot be left behind.
     if (kind !== "Immediate") counts.set(kind, (counts.get(kind) ?? 0) + 1);
   }
   return {

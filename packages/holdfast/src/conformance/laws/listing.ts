@@ -24,7 +24,7 @@ const namesOf = (views: readonly ResourceView[]) => views.map((view) => view.res
 export const listingLaws = [
   law(
     "L9.6",
-    "a listing gives every name once, as it was given, whatever the page",
+    "a listing returns every name once and unchanged, for any page size",
     [],
     async (s) => {
       const a = await s.client();
@@ -36,7 +36,7 @@ export const listingLaws = [
     },
   ),
 
-  law("L9.7", "a glob matches as it says and reads nothing else as syntax", [], async (s) => {
+  law("L9.7", "a glob knows star and question mark, and no other syntax", [], async (s) => {
     const a = await s.client();
     const names = [
       "ab",
@@ -71,11 +71,11 @@ export const listingLaws = [
     await matches("*", ...names);
   }),
 
-  law("L9.8", "a listing shows who holds, and forgets what was released", [], async (s) => {
+  law("L9.8", "a listing shows the holders, and not what was released", [], async (s) => {
     const [a, b] = await s.clients(2);
     const [held, over] = [s.resource("held"), s.resource("over")];
     const one = await a!.take(held, { label: "holder" });
-    await b!.giveBack((await b!.take(over)).claim);
+    await b!.releaseHeld((await b!.take(over)).claim);
     const [view, ...others] = await listed(b!, "*", 10);
     assert.deepEqual([view!.resource, others], [held, []]);
     assert.deepEqual(
@@ -95,7 +95,7 @@ export const listingLaws = [
     assert.deepEqual((await listed(a!, "*", 10))[0]!.waiters, []);
   }),
 
-  law("L9.10", "a listing forgets what has expired", [], async (s) => {
+  law("L9.10", "a listing does not show what has expired", [], async (s) => {
     const a = await s.client();
     const [short, kept] = [s.resource("short"), s.resource("kept")];
     await a.take(short, { ttlMs: s.lifeMs });

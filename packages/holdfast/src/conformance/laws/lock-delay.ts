@@ -23,8 +23,8 @@ export const lockDelay: LawGroup = {
   id: "L17",
   name: "lock-delay",
   text:
-    "After a grant with a lock-delay was lost, not after it was released, the resource stays closed " +
-    "for so long. Nothing that the late holder sends opens it earlier.",
+    "After a grant with a lock-delay was lost, but not after a release, the resource stays closed " +
+    "for that delay. Nothing that the late holder sends opens it earlier.",
   laws: [
     law(
       "L17.1",
@@ -50,7 +50,7 @@ export const lockDelay: LawGroup = {
       const [a, b] = await s.clients(2);
       const resource = s.resource();
       const { claim } = await a!.take(resource, { lockDelayMs: s.delayMs });
-      await a!.giveBack(claim);
+      await a!.releaseHeld(claim);
       assert.equal((await b!.inspect(resource)).closedMs, 0);
       await b!.take(resource);
     }),
@@ -66,7 +66,7 @@ export const lockDelay: LawGroup = {
 
     law(
       "L17.4",
-      "a late renewal neither revives nor opens nor prolongs",
+      "a late renewal neither revives the grant nor ends or prolongs the lock-delay",
       ["lockDelay"],
       async (s) => {
         const { a, stale, staysClosed, opens } = await closed(s);
@@ -76,12 +76,17 @@ export const lockDelay: LawGroup = {
       },
     ),
 
-    law("L17.5", "the late holder itself is kept out like everybody", ["lockDelay"], async (s) => {
-      const { a, resource, stale, opens } = await closed(s);
-      await a.refused(resource, {}, "the late holder's new claim");
-      assert.notEqual((await a.try(stale.claim)).kind, "granted", "the late holder's old claim");
-      await opens();
-    }),
+    law(
+      "L17.5",
+      "the late holder itself is kept out like everyone else",
+      ["lockDelay"],
+      async (s) => {
+        const { a, resource, stale, opens } = await closed(s);
+        await a.refused(resource, {}, "the late holder's new claim");
+        assert.notEqual((await a.try(stale.claim)).kind, "granted", "the late holder's old claim");
+        await opens();
+      },
+    ),
 
     law(
       "L17.6",
@@ -119,27 +124,22 @@ export const lockDelay: LawGroup = {
         const late = await b!.wait(resource);
         await b!.stillWaits(late, "one that came within the lock-delay");
         await s.pass(resource, s.delayMs);
-        await b!.turn(waiter);
+        await b!.untilGranted(waiter);
         await b!.stillWaits(late, "the second in the queue");
       },
     ),
 
-    law(
-      "L17.9",
-      "a renewal in time moves the lock-delay along",
-      ["lockDelay", "age"],
-      async (s) => {
-        const [a, b] = await s.clients(2);
-        const resource = s.resource();
-        const { claim } = await a!.take(resource, { ttlMs: s.lifeMs, lockDelayMs: s.delayMs });
-        await s.pass(resource, s.lifeMs / 2);
-        expectKind(await a!.renew(claim, s.lifeMs), "renewed", "a renewal in time");
-        await s.pass(resource, s.lifeMs + 5);
-        await b!.refused(resource, {}, "a claim within the lock-delay");
-        await s.pass(resource, s.delayMs);
-        await b!.take(resource);
-      },
-    ),
+    law("L17.9", "a renewal in time postpones the lock-delay", ["lockDelay", "age"], async (s) => {
+      const [a, b] = await s.clients(2);
+      const resource = s.resource();
+      const { claim } = await a!.take(resource, { ttlMs: s.lifeMs, lockDelayMs: s.delayMs });
+      await s.pass(resource, s.lifeMs / 2);
+      expectKind(await a!.renew(claim, s.lifeMs), "renewed", "a renewal in time");
+      await s.pass(resource, s.lifeMs + 5);
+      await b!.refused(resource, {}, "a claim within the lock-delay");
+      await s.pass(resource, s.delayMs);
+      await b!.take(resource);
+    }),
 
     law(
       "L17.10",
@@ -151,7 +151,7 @@ export const lockDelay: LawGroup = {
         const wish = { ttlMs: s.lifeMs, lockDelayMs: s.delayMs };
         const back = await a!.take(given, wish);
         assert.equal(await b!.revoke(given, back.token), "revoked");
-        await a!.giveBack(back.claim);
+        await a!.releaseHeld(back.claim);
         await b!.take(given);
         const lost = await a!.take(kept, wish);
         assert.equal(await b!.revoke(kept, lost.token), "revoked");
@@ -185,12 +185,12 @@ export const lockDelay: LawGroup = {
       "a late withdrawal does not open the resource",
       ["lockDelay", "queue"],
       async (s) => {
-        // A withdrawal that found the grant may be sent again by the network, after the holder's end.
+        // A network may deliver a withdrawal that found the grant again, after the holder's end.
         const [a, b] = await s.clients(2);
         const resource = s.resource();
         const first = await a!.take(resource);
         const waiter = await b!.wait(resource, { ttlMs: s.lifeMs, lockDelayMs: s.delayMs });
-        await a!.giveBack(first.claim);
+        await a!.releaseHeld(first.claim);
         expectKind(await b!.withdraw(waiter), "granted", "a withdrawal after the grant");
         await s.expire(resource, s.lifeMs, b!);
         await b!.withdraw(waiter);
@@ -213,7 +213,7 @@ export const lockDelay: LawGroup = {
           );
           if (again.kind === "granted") {
             assert(again.token > stale.token, "an expired grant came back with its old token");
-            await a.giveBack(stale.claim);
+            await a.releaseHeld(stale.claim);
           } else if (again.kind === "queued") await a.withdraw(stale.claim);
         }
         assert.equal(await a.check(resource, stale.token, "shared"), false);
@@ -223,7 +223,7 @@ export const lockDelay: LawGroup = {
 
     law(
       "L17.14",
-      "a claim repeated within its own lock-delay keeps nobody from a release",
+      "a claim repeated within its own lock-delay does not break a later release",
       ["lockDelay", "limits", "queue"],
       async (s) => {
         const [a, b] = await s.clients(2);
@@ -233,9 +233,10 @@ export const lockDelay: LawGroup = {
         const stale = await a!.take(resource, late);
         const other = await b!.take(resource, wish);
         await s.expire(resource, s.lifeMs, a!);
-        // It may come to stand in the queue here, and be let in by the release. Its own session may be over.
+        // The claim may join the queue here, and be granted by the release. Its own session may be
+        // over.
         await a!.enqueue(stale.claim).catch(() => {});
-        await b!.giveBack(other.claim);
+        await b!.releaseHeld(other.claim);
       },
     ),
   ],

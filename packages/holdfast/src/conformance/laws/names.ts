@@ -5,7 +5,7 @@ import { listingLaws } from "./listing.js";
 
 const long = (tail: string) => "n".repeat(1024 - tail.length) + tail;
 
-/** Names that some backend, somewhere, takes for each other. Each line holds such a family. */
+/** Names that some backend confuses with each other. Each line is one such family. */
 export const NASTY_NAMES: readonly string[] = [
   ...["invoice", "Invoice", "INVOICE", "ınvoice", "İnvoice"],
   ...["a", "a:", ":a", "a:b", "a:b:c", "a::b", "a.b", "a_b", "a-b", "aXb"],
@@ -59,7 +59,7 @@ export const names: LawGroup = {
     "A name is taken as it is: up to 1 KiB of UTF-8, without folding, trimming, normalising or " +
     "interpreting. Two names that differ are two resources, and every name is listed as it was given.",
   laws: [
-    law("L9.1", "names that differ in anything are different resources", [], async (s) => {
+    law("L9.1", "names that differ in any way are different resources", [], async (s) => {
       const [a, b] = await s.clients(2);
       const tokens = new Map<string, bigint>();
       for (const name of NASTY_NAMES) {
@@ -86,7 +86,7 @@ export const names: LawGroup = {
       const held = new Map();
       for (const name of NASTY_NAMES) held.set(name, await a.take(name));
       for (const [i, name] of NASTY_NAMES.entries())
-        if (i % 2) await a.giveBack(held.get(name).claim);
+        if (i % 2) await a.releaseHeld(held.get(name).claim);
       for (const [i, name] of NASTY_NAMES.entries()) {
         const { length } = (await a.inspect(name)).holders;
         assert.equal(length, i % 2 ? 0 : 1, `holders of ${JSON.stringify(name)}`);
@@ -111,12 +111,12 @@ export const names: LawGroup = {
           waiters.map((one) => one.label),
           [holder],
         );
-        await a.giveBack(held.claim);
-        await a.turn(waiter);
+        await a.releaseHeld(held.claim);
+        await a.untilGranted(waiter);
       }
     }),
 
-    law("L9.4", "labels of holders are shown as they were given", [], async (s) => {
+    law("L9.4", "labels of holders are shown unchanged", [], async (s) => {
       const a = await s.client();
       for (const label of LABELS) {
         const resource = s.resource();
@@ -125,15 +125,15 @@ export const names: LawGroup = {
       }
     }),
 
-    law("L9.5", "labels of waiters are shown as they were given", ["queue"], async (s) => {
+    law("L9.5", "labels of waiters are shown unchanged", ["queue"], async (s) => {
       const a = await s.client();
       for (const label of LABELS) {
         const resource = s.resource();
         const held = await a.take(resource);
         const waiter = await a.wait(resource, { label });
         assert.equal((await a.inspect(resource)).waiters[0]?.label, label);
-        await a.giveBack(held.claim);
-        await a.turn(waiter);
+        await a.releaseHeld(held.claim);
+        await a.untilGranted(waiter);
         assert.equal((await a.inspect(resource)).holders[0]?.label, label);
       }
     }),

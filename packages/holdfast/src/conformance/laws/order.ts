@@ -1,88 +1,92 @@
 import assert from "node:assert";
 import { assertRising, expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { within } from "../patience.js";
 import { law } from "../stage.js";
+import { within } from "../timing.js";
 
 export const order: LawGroup = {
   id: "L13",
   name: "queue order",
   text:
-    "Waiters of all modes stand in one line, first come, first served, and token order is grant " +
-    "order. Whoever leaves the queue lets in those it kept out.",
+    "Waiters of all modes wait in one queue, first come, first served, and token order is grant " +
+    "order. A waiter that leaves the queue lets in those that it kept out.",
   laws: [
     law("L13.1", "waiters are granted in the order in which they came", ["queue"], async (s) => {
       const clients = await s.clients(3);
       const resource = s.resource();
       const held = await clients[0]!.take(resource);
-      const line = [];
+      const queue = [];
       for (let i = 0; i < 6; i++) {
         const client = clients[(i * 2) % 3]!;
-        line.push({ client, claim: await client.wait(resource, { label: `number ${i}` }) });
+        queue.push({ client, claim: await client.wait(resource, { label: `number ${i}` }) });
       }
       const { waiters } = await clients[1]!.inspect(resource);
       assert.deepEqual(
         waiters.map(({ label, position }) => [label, position]),
-        line.map((_, i) => [`number ${i}`, i]),
+        queue.map((_, i) => [`number ${i}`, i]),
       );
-      await clients[0]!.giveBack(held.claim);
+      await clients[0]!.releaseHeld(held.claim);
       const tokens = [held.token];
-      for (const [i, { client, claim }] of line.entries()) {
-        // Everybody behind asks first, from the end of the queue or towards it: asking moves nobody.
-        const behind = line.slice(i + 1);
+      for (const [i, { client, claim }] of queue.entries()) {
+        // All waiters behind ask first, in both directions: asking moves nobody.
+        const behind = queue.slice(i + 1);
         for (const later of i % 2 ? behind.reverse() : behind) {
           await later.client.stillWaits(later.claim, "a waiter before its turn");
         }
-        tokens.push((await client.turn(claim)).token);
-        await client.giveBack(claim);
+        tokens.push((await client.untilGranted(claim)).token);
+        await client.releaseHeld(claim);
       }
       assertRising(tokens);
     }),
 
-    law("L13.2", "positions count those ahead, and move up", ["queue"], async (s) => {
+    law("L13.2", "a position counts the waiters ahead, and moves up", ["queue"], async (s) => {
       const [a, b] = await s.clients(2);
       const resource = s.resource();
       const held = await a!.take(resource);
-      const line = [];
+      const queue = [];
       for (let i = 0; i < 3; i++) {
         const claim = b!.claim(resource);
         const queued = expectKind(await b!.enqueue(claim), "queued", "a waiter");
         assert.equal(queued.position, i);
         assert(queued.nextHeartbeatMs > 0, "a heartbeat that is due at once is due for ever");
-        line.push(claim);
+        queue.push(claim);
       }
-      await a!.giveBack(held.claim);
-      await b!.turn(line[0]!);
-      for (const [i, claim] of line.slice(1).entries()) {
-        assert.equal(expectKind(await b!.beat(claim), "queued", "a waiter").position, i);
+      await a!.releaseHeld(held.claim);
+      await b!.untilGranted(queue[0]!);
+      for (const [i, claim] of queue.slice(1).entries()) {
+        assert.equal(expectKind(await b!.heartbeat(claim), "queued", "a waiter").position, i);
       }
     }),
 
-    law("L13.3", "waiters of both modes stand in one line", ["queue", "shared"], async (s) => {
+    law("L13.3", "waiters of both modes wait in one queue", ["queue", "shared"], async (s) => {
       const [a, b] = await s.clients(2);
       const resource = s.resource();
       const held = await a!.take(resource);
-      const line = [];
+      const queue = [];
       for (const mode of ["shared", "shared", "exclusive", "shared", "exclusive"] as const) {
-        line.push(await b!.wait(resource, { mode }));
+        queue.push(await b!.wait(resource, { mode }));
       }
-      const [r1, r2, w1, r3, w2] = line;
-      await a!.giveBack(held.claim);
-      const tokens = [held.token, (await b!.turn(r1!)).token, (await b!.turn(r2!)).token];
+      const [r1, r2, w1, r3, w2] = queue;
+      await a!.releaseHeld(held.claim);
+      const tokens = [
+        held.token,
+        (await b!.untilGranted(r1!)).token,
+        (await b!.untilGranted(r2!)).token,
+      ];
       for (const claim of [w1!, r3!, w2!]) await b!.stillWaits(claim, "one behind the readers");
-      await b!.giveBack(r2!);
-      await b!.giveBack(r1!);
+      await b!.releaseHeld(r2!);
+      await b!.releaseHeld(r1!);
       for (const [now, ...later] of [[w1!, r3!, w2!], [r3!, w2!], [w2!]] as const) {
-        tokens.push((await b!.turn(now)).token);
+        tokens.push((await b!.untilGranted(now)).token);
         for (const claim of later) await b!.stillWaits(claim, "one behind");
-        await b!.giveBack(now);
+        await b!.releaseHeld(now);
       }
       assertRising(tokens);
     }),
 
     law(
       "L13.4",
-      "the head's withdrawal lets in whom it kept out",
+      "the head's withdrawal lets in the waiters that it kept out",
       ["queue", "shared"],
       async (s) => {
         const [a, b, c] = await s.clients(3);
@@ -97,9 +101,9 @@ export const order: LawGroup = {
           } else {
             expectKind(await b!.release(writer), "released", "a waiter that leaves");
           }
-          await c!.turn(first);
-          await c!.turn(second);
-          expectKind(await b!.beat(writer), "unknown", "the heartbeat of one that left");
+          await c!.untilGranted(first);
+          await c!.untilGranted(second);
+          expectKind(await b!.heartbeat(writer), "unknown", "the heartbeat of one that left");
         }
       },
     ),
@@ -108,43 +112,53 @@ export const order: LawGroup = {
       const [a, b] = await s.clients(2);
       const resource = s.resource();
       const held = await a!.take(resource);
-      const line = [];
-      for (let i = 0; i < 4; i++) line.push(await b!.wait(resource));
-      const [first, second, third, last] = line;
+      const queue = [];
+      for (let i = 0; i < 4; i++) queue.push(await b!.wait(resource));
+      const [first, second, third, last] = queue;
       expectKind(await b!.withdraw(second!), "withdrawn", "the second in the queue");
       expectKind(await b!.withdraw(second!), "withdrawn", "its repetition");
-      await a!.giveBack(held.claim);
+      await a!.releaseHeld(held.claim);
       for (const claim of [first!, third!, last!]) {
-        await b!.turn(claim);
-        await b!.giveBack(claim);
+        await b!.untilGranted(claim);
+        await b!.releaseHeld(claim);
       }
       await s.untilEmpty(a!, resource);
     }),
 
-    law("L13.6", "a withdrawal after the grant finds the grant", ["queue"], async (s) => {
-      const [a, b] = await s.clients(2);
-      const resource = s.resource();
-      const held = await a!.take(resource);
-      const waiter = await b!.wait(resource);
-      await a!.giveBack(held.claim);
-      const granted = expectKind(await b!.withdraw(waiter), "granted", "one that came too late");
-      await a!.holdersAre(resource, granted.token);
-      expectKind(await b!.renew(waiter), "renewed", "the grant that was found");
-      await b!.giveBack(waiter);
-    }),
+    law(
+      "L13.6",
+      "a withdrawal after the grant is answered with the grant",
+      ["queue"],
+      async (s) => {
+        const [a, b] = await s.clients(2);
+        const resource = s.resource();
+        const held = await a!.take(resource);
+        const waiter = await b!.wait(resource);
+        await a!.releaseHeld(held.claim);
+        const granted = expectKind(await b!.withdraw(waiter), "granted", "one that came too late");
+        await a!.holdersAre(resource, granted.token);
+        expectKind(await b!.renew(waiter), "renewed", "the grant that was found");
+        await b!.releaseHeld(waiter);
+      },
+    ),
 
-    law("L13.7", "a withdrawal or heartbeat of nobody changes nothing", ["queue"], async (s) => {
-      const [a, b] = await s.clients(2);
-      const resource = s.resource();
-      const held = await a!.take(resource);
-      const waiter = await b!.wait(resource);
-      const nobody = b!.claim(resource);
-      expectKind(await b!.withdraw(nobody), "withdrawn", "the withdrawal of nobody");
-      expectKind(await b!.beat(nobody), "unknown", "the heartbeat of nobody");
-      await b!.stillWaits(waiter, "a waiter beside nobody");
-      await a!.holdersAre(resource, held.token);
-      assert.equal((await a!.inspect(resource)).waiters.length, 1);
-    }),
+    law(
+      "L13.7",
+      "a withdrawal or heartbeat of an unknown waiter changes nothing",
+      ["queue"],
+      async (s) => {
+        const [a, b] = await s.clients(2);
+        const resource = s.resource();
+        const held = await a!.take(resource);
+        const waiter = await b!.wait(resource);
+        const nobody = b!.claim(resource);
+        expectKind(await b!.withdraw(nobody), "withdrawn", "the withdrawal of nobody");
+        expectKind(await b!.heartbeat(nobody), "unknown", "the heartbeat of nobody");
+        await b!.stillWaits(waiter, "a waiter beside nobody");
+        await a!.holdersAre(resource, held.token);
+        assert.equal((await a!.inspect(resource)).waiters.length, 1);
+      },
+    ),
 
     law(
       "L13.8",
@@ -156,26 +170,26 @@ export const order: LawGroup = {
         const [heldX] = [await a.take(x), await a.take(y)];
         const [atX, atY] = [await a.wait(x), await a.wait(y)];
         const nobody = a.claim(x);
-        await a.giveBack(heldX!.claim);
-        await a.turn(atX);
+        await a.releaseHeld(heldX!.claim);
+        await a.untilGranted(atX);
         const kinds = async (...claims: (typeof atX)[]) =>
-          (await a.beats(claims)).map((answer) => answer.kind);
+          (await a.heartbeats(claims)).map((answer) => answer.kind);
         assert.deepEqual(await kinds(atY, nobody, atX), ["queued", "unknown", "granted"]);
         assert.deepEqual(await kinds(atX, nobody, atY), ["granted", "unknown", "queued"]);
         assert.deepEqual(await kinds(), []);
       },
     ),
 
-    law("L13.9", "lines of different resources do not touch each other", ["queue"], async (s) => {
+    law("L13.9", "queues of different resources do not affect each other", ["queue"], async (s) => {
       const a = await s.client();
       const [x, y] = [s.resource("x"), s.resource("y")];
       const [heldX, heldY] = [await a.take(x), await a.take(y)];
       const [atX, atY] = [await a.wait(x), await a.wait(y)];
-      await a.giveBack(heldX.claim);
-      await a.turn(atX);
+      await a.releaseHeld(heldX.claim);
+      await a.untilGranted(atX);
       await a.stillWaits(atY, "a waiter for another resource");
-      await a.giveBack(heldY.claim);
-      await a.turn(atY);
+      await a.releaseHeld(heldY.claim);
+      await a.untilGranted(atY);
     }),
 
     law(

@@ -1,7 +1,7 @@
 import assert from "node:assert";
 import type { Engine, Queued } from "../../engine.js";
 
-/** Listens in on what the engine says about heartbeats. */
+/** Records every "queued" answer to an enqueue of this engine. */
 export function overheard(engine: Engine): { engine: Engine; queued: Queued[] } {
   const queued: Queued[] = [];
   const { queue } = engine;
@@ -17,7 +17,7 @@ export function overheard(engine: Engine): { engine: Engine; queued: Queued[] } 
   return { engine: bound(heard, engine), queued };
 }
 
-/** Methods of the original with the original's this: private fields live there. */
+/** Binds methods to the original engine, because private fields live there. */
 function bound(view: Engine, original: Engine): Engine {
   const verbs = ["tryAcquire", "renew", "release", "check", "revoke", "inspect", "list", "close"];
   for (const verb of verbs as (keyof Engine)[]) {

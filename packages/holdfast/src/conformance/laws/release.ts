@@ -7,14 +7,14 @@ export const release: LawGroup = {
   id: "L8",
   name: "releasing again",
   text:
-    "A release ends the grant, or the waiting, of exactly its grantId. Sent again it is answered " +
+    "A release ends the grant, or the wait, of exactly its grantId. A repeated release is answered " +
     "with gone and changes nothing.",
   laws: [
     law("L8.1", "a second release is gone and frees nobody else's grant", [], async (s) => {
       const [a, b] = await s.clients(2);
       const resource = s.resource();
       const first = await a!.take(resource);
-      await a!.giveBack(first.claim);
+      await a!.releaseHeld(first.claim);
       expectKind(await a!.release(first.claim), "gone", "a second release");
       const next = await b!.take(resource);
       expectKind(await a!.release(first.claim), "gone", "a third release");
@@ -31,7 +31,7 @@ export const release: LawGroup = {
       assert(answers.every((answer) => answer.kind !== "failed"));
     }),
 
-    law("L8.3", "the release of what never was is gone", [], async (s) => {
+    law("L8.3", "the release of an unknown grantId is gone", [], async (s) => {
       const a = await s.client();
       const claim = a.claim(s.resource());
       expectKind(await a.release(claim), "gone", "the release of nothing");
@@ -46,15 +46,15 @@ export const release: LawGroup = {
       const second = await c!.wait(resource, { label: "second" });
       expectKind(await b!.release(first), "released", "the release of a waiter");
       expectKind(await b!.release(first), "gone", "its repetition");
-      expectKind(await b!.beat(first), "unknown", "the heartbeat of one that left");
+      expectKind(await b!.heartbeat(first), "unknown", "the heartbeat of one that left");
       const { waiters } = await a!.inspect(resource);
       assert.deepEqual(
         waiters.map((waiter) => waiter.label),
         ["second"],
       );
       await a!.holdersAre(resource, held.token);
-      await a!.giveBack(held.claim);
-      await c!.turn(second);
+      await a!.releaseHeld(held.claim);
+      await c!.untilGranted(second);
     }),
 
     law("L8.5", "a batch is answered grant by grant, in the order asked", [], async (s) => {
@@ -81,22 +81,27 @@ export const release: LawGroup = {
       const resource = s.resource();
       const first = await a!.take(resource, { mode: "shared" });
       const second = await b!.take(resource, { mode: "shared" });
-      await a!.giveBack(first.claim);
+      await a!.releaseHeld(first.claim);
       await a!.holdersAre(resource, second.token);
       expectKind(await b!.renew(second.claim), "renewed", "the other reader");
     }),
 
-    law("L8.7", "through the API, a lease is released once, however often asked", [], async (s) => {
-      const [a, b] = [await s.locks(), await s.locks()];
-      const resource = s.resource();
-      const lease = await a.acquire(resource);
-      const answers = await Promise.all([lease.release(), lease.release()]);
-      assert.deepEqual(answers, ["released", "released"]);
-      const next = await b.acquire(resource);
-      assert.equal(await lease.release(), "released", "the first answer is remembered");
-      await lease[Symbol.asyncDispose]();
-      assert.equal(next.held, true);
-      assert.equal(await a.tryAcquire(resource), null);
-    }),
+    law(
+      "L8.7",
+      "through the API, a lease is released once, even if release() is called again",
+      [],
+      async (s) => {
+        const [a, b] = [await s.locks(), await s.locks()];
+        const resource = s.resource();
+        const lease = await a.acquire(resource);
+        const answers = await Promise.all([lease.release(), lease.release()]);
+        assert.deepEqual(answers, ["released", "released"]);
+        const next = await b.acquire(resource);
+        assert.equal(await lease.release(), "released", "the first answer is remembered");
+        await lease[Symbol.asyncDispose]();
+        assert.equal(next.held, true);
+        assert.equal(await a.tryAcquire(resource), null);
+      },
+    ),
   ],
 };

@@ -3,8 +3,8 @@ import type { Gone } from "../../engine.js";
 import { LeaseLostError } from "../../errors.js";
 import { expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { elapse, within } from "../patience.js";
 import { law } from "../stage.js";
+import { elapse, within } from "../timing.js";
 
 function because(gone: Gone, ...reasons: Gone["why"][]): void {
   assert(reasons.includes(gone.why), `gone because "${gone.why}", not ${reasons.join(" or ")}`);
@@ -14,10 +14,10 @@ export const renewal: LawGroup = {
   id: "L5",
   name: "renewal never revives",
   text:
-    "Only a live, unrevoked grant is renewed. Whatever is expired, replaced, revoked, released or " +
-    "was never there is gone, and stays so.",
+    "Only a live, unrevoked grant is renewed. A grant that is expired, replaced, revoked, released or " +
+    "was never made is gone, and stays so.",
   laws: [
-    law("L5.1", "an expired grant is not revived, though nobody took its place", [], async (s) => {
+    law("L5.1", "an expired grant is not revived, even if nobody replaced it", [], async (s) => {
       const [a, b] = await s.clients(2);
       const resource = s.resource();
       const { claim, token } = await a!.take(resource, { ttlMs: s.lifeMs });
@@ -48,11 +48,11 @@ export const renewal: LawGroup = {
       because(expectKind(await a!.renew(claim), "gone", "a revoked grant, again"), "revoked");
     }),
 
-    law("L5.4", "a released grant and one that never was are gone", [], async (s) => {
+    law("L5.4", "a released grant and an unknown one are gone", [], async (s) => {
       const a = await s.client();
       const resource = s.resource();
       const { claim } = await a.take(resource);
-      await a.giveBack(claim);
+      await a.releaseHeld(claim);
       expectKind(await a.renew(claim), "gone", "a released grant");
       expectKind(await a.renew(a.claim(resource)), "gone", "a grant that never was");
       await a.holdersAre(resource);
@@ -71,7 +71,7 @@ export const renewal: LawGroup = {
       const a = await s.client();
       const live = [await a.take(s.resource("x")), await a.take(s.resource("y"))];
       const over = await a.take(s.resource("z"));
-      await a.giveBack(over.claim);
+      await a.releaseHeld(over.claim);
       const ttls = [s.ttl(11_000), s.ttl(12_000), s.ttl(13_000)];
       const refs = [live[0]!, over, live[1]!].map(({ claim: { resource, grantId } }, i) => ({
         resource,
@@ -107,7 +107,7 @@ export const renewal: LawGroup = {
         const { claim, token } = await a!.take(resource, { ttlMs: s.lifeMs });
         await s.expire(resource, s.lifeMs, a!);
         const between = await b!.take(resource);
-        await b!.giveBack(between.claim);
+        await b!.releaseHeld(between.claim);
         const again = await a!.try(claim);
         if (again.kind === "granted") {
           assert(again.token > between.token, "an expired grant came back with its old token");
@@ -159,7 +159,7 @@ export const renewal: LawGroup = {
 
     law(
       "L5.10",
-      "through the API, a lease ended by force is lost at its next renewal",
+      "through the API, a lease that is revoked by force is lost at its next renewal",
       [],
       async (s) => {
         const [a, b] = [await s.locks(), await s.locks()];
@@ -176,7 +176,7 @@ export const renewal: LawGroup = {
 
     law(
       "L5.11",
-      "through the API, a short cut neither ends nor extends a lease",
+      "through the API, a short loss of connection neither ends nor extends a lease",
       ["sever"],
       async (s) => {
         const { engine, locks } = await s.severable();
@@ -207,7 +207,7 @@ export const renewal: LawGroup = {
 
     law(
       "L5.12",
-      "through the API, a long cut loses the lease before anybody else is let in",
+      "through the API, a long loss of connection loses the lease before anybody else is let in",
       ["sever"],
       async (s) => {
         const { engine, locks } = await s.severable();
@@ -231,7 +231,7 @@ export const renewal: LawGroup = {
       },
     ),
 
-    law("L5.13", "a late copy of a shorter renewal takes nothing back", [], async (s) => {
+    law("L5.13", "a late copy of a shorter renewal does not undo a later one", [], async (s) => {
       const [a, b] = await s.clients(2);
       for (const { wish, index } of s.variants) {
         const resource = s.resource();
@@ -241,7 +241,7 @@ export const renewal: LawGroup = {
         const given = expectKind(answer, "renewed", "a living one");
         await a!.renew(claim, s.ttl(5_000), early, { index });
         const [holder] = (await b!.inspect(resource)).holders;
-        // A minute, or what a session has that was opened for twenty seconds.
+        // A minute, or the maximum of a session that was opened with twenty seconds.
         const wantedMs = given.ttlMs / 2;
         assert((holder?.remainingMs ?? 0) > wantedMs, `the later renewal gave ${given.ttlMs} ms`);
         const after = await a!.renew(claim, s.ttl(60_000), a!.call(), { index });
@@ -249,7 +249,7 @@ export const renewal: LawGroup = {
       }
     }),
 
-    law("L5.14", "a late copy of a longer renewal gives nothing back", ["ttl"], async (s) => {
+    law("L5.14", "a late copy of a longer renewal extends nothing", ["ttl"], async (s) => {
       const [a, b] = await s.clients(2);
       for (const { wish, index } of s.variants) {
         const resource = s.resource();
@@ -265,7 +265,7 @@ export const renewal: LawGroup = {
 
     law(
       "L5.15",
-      "a late copy of a shorter renewal takes nothing from one that changed no ttl",
+      "a late copy of a shorter renewal does not undo a later one with the same ttl",
       [],
       async (s) => {
         const [a, b] = await s.clients(2);
@@ -282,7 +282,7 @@ export const renewal: LawGroup = {
       },
     ),
 
-    law("L5.16", "a late copy of a batch takes nothing back from any of it", [], async (s) => {
+    law("L5.16", "a late copy of a batch undoes no later renewal of its grants", [], async (s) => {
       const [a, b] = await s.clients(2);
       const batch = await s.batch(a!, s.ttl(20_000));
       const [early, late] = [a!.call(), a!.call()];

@@ -2,21 +2,24 @@ import assert from "node:assert";
 import { systemClock } from "../../core/runtime/clock.js";
 import { expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { elapse } from "../patience.js";
 import { law } from "../stage.js";
+import { elapse } from "../timing.js";
 
-/** Once is forgiven, twice in a row without a word is not: engines forget the silent after 10 s. */
+/**
+ * One missed heartbeat is tolerated, two in a row are not: engines forget a silent waiter after 10
+ * s.
+ */
 const QUIET_MS = 8_000;
 
 export const repeat: LawGroup = {
   id: "L7",
   name: "repeating a claim",
   text:
-    "A claim sent again with the same grantId, because its answer was lost or a helper resent it, " +
+    "A claim sent again with the same grantId, because its answer was lost or a client resent it, " +
     "makes no second grant and no second waiter. It gets the same token, or keeps its place as a " +
-    "heartbeat would, and looks for its turn.",
+    "heartbeat would, and is granted if its turn has come.",
   laws: [
-    law("L7.1", "an acquire repeated gets the same token and stays one grant", [], async (s) => {
+    law("L7.1", "a repeated acquire gets the same token and stays one grant", [], async (s) => {
       const [a, b] = await s.clients(2);
       const resource = s.resource();
       const { claim, token } = await a!.take(resource);
@@ -25,11 +28,11 @@ export const repeat: LawGroup = {
         assert.equal(again.token, token);
       }
       await b!.holdersAre(resource, token);
-      await a!.giveBack(claim);
+      await a!.releaseHeld(claim);
       assert((await b!.take(resource)).token > token, "one release ends it");
     }),
 
-    law("L7.2", "an acquire repeated over a new connection is the same grant", [], async (s) => {
+    law("L7.2", "an acquire repeated over a new connection gets the same grant", [], async (s) => {
       const [a, b] = await s.clients(2);
       const resource = s.resource();
       const { claim, token } = await a!.take(resource);
@@ -40,7 +43,7 @@ export const repeat: LawGroup = {
       await s.untilEmpty(a!, resource);
     }),
 
-    law("L7.3", "a shared acquire repeated counts once", ["limits"], async (s) => {
+    law("L7.3", "a repeated shared acquire counts once", ["limits"], async (s) => {
       const [a, b] = await s.clients(2);
       const resource = s.resource();
       const wish = { mode: "shared", limit: 2 } as const;
@@ -52,17 +55,17 @@ export const repeat: LawGroup = {
       await b!.refused(resource, wish);
     }),
 
-    law("L7.4", "an acquire repeated gets the same range", ["range"], async (s) => {
+    law("L7.4", "a repeated acquire gets the same range", ["range"], async (s) => {
       const [a, b] = await s.clients(2);
       const resource = s.resource();
       const { claim, granted } = await a!.take(resource, { tokens: s.traits.tokenRange });
       const again = expectKind(await a!.try(claim), "granted", "the same grantId");
       assert.deepEqual([again.token, again.tokens], [granted.token, granted.tokens]);
-      await a!.giveBack(claim);
+      await a!.releaseHeld(claim);
       assert((await b!.take(resource)).token >= granted.token + BigInt(granted.tokens));
     }),
 
-    law("L7.5", "an enqueue repeated in the queue keeps its one place", ["queue"], async (s) => {
+    law("L7.5", "an enqueue repeated by a waiter keeps its one place", ["queue"], async (s) => {
       const [a, b, c] = await s.clients(3);
       const resource = s.resource();
       const held = await a!.take(resource);
@@ -84,10 +87,10 @@ export const repeat: LawGroup = {
       }
       const labels = (await a!.inspect(resource)).waiters.map((waiter) => waiter.label);
       assert.deepEqual(labels, ["first", "second"]);
-      await a!.giveBack(held.claim);
-      await b!.turn(first);
-      await b!.giveBack(first);
-      await c!.turn(second);
+      await a!.releaseHeld(held.claim);
+      await b!.untilGranted(first);
+      await b!.releaseHeld(first);
+      await c!.untilGranted(second);
     }),
 
     law("L7.6", "an enqueue repeated after its grant gets the same token", ["queue"], async (s) => {
@@ -96,12 +99,12 @@ export const repeat: LawGroup = {
       const held = await a!.take(resource);
       const waiter = await b!.wait(resource);
       const behind = await c!.wait(resource);
-      await a!.giveBack(held.claim);
-      const { token } = await b!.turn(waiter);
+      await a!.releaseHeld(held.claim);
+      const { token } = await b!.untilGranted(waiter);
       for (const answer of [
         await b!.enqueue(waiter),
         await b!.try(waiter),
-        await b!.beat(waiter),
+        await b!.heartbeat(waiter),
       ]) {
         assert.equal(expectKind(answer, "granted", "the same grantId").token, token);
       }
@@ -122,7 +125,7 @@ export const repeat: LawGroup = {
           assert.equal(expectKind(answer, "granted", "the same grantId").token, token);
         }
         await a.holdersAre(claim.resource, token);
-        await a.giveBack(claim);
+        await a.releaseHeld(claim);
         await s.untilEmpty(a, claim.resource);
         const tried = await a.take(claim.resource);
         const again = expectKind(await a.enqueue(tried.claim), "granted", "tried, then enqueued");
@@ -132,7 +135,7 @@ export const repeat: LawGroup = {
 
     law(
       "L7.8",
-      "a waiter that asks by tryAcquire neither jumps nor doubles",
+      "a waiter that calls tryAcquire neither overtakes nor gets a second place",
       ["queue"],
       async (s) => {
         const [a, b, c] = await s.clients(3);
@@ -142,8 +145,8 @@ export const repeat: LawGroup = {
         const second = await c!.wait(resource);
         expectKind(await c!.try(second), "busy", "the second in the queue, asking out of turn");
         assert.equal((await a!.inspect(resource)).waiters.length, 2);
-        await a!.giveBack(held.claim);
-        await b!.turn(first);
+        await a!.releaseHeld(held.claim);
+        await b!.untilGranted(first);
         await c!.stillWaits(second, "the second in the queue");
       },
     ),
@@ -158,30 +161,35 @@ export const repeat: LawGroup = {
       expectKind(await a!.renew(claim), "gone", "a revoked grant");
     }),
 
-    law("L7.10", "an acquire that arrives once more shortens no renewed grant", [], async (s) => {
-      const [a, b] = await s.clients(2);
-      const isSession = s.traits.expiry === "session";
-      const lifeMs = s.ttl(isSession ? 1_500 : 5_000);
-      for (const { wish, index } of s.variants) {
-        const resource = s.resource();
-        const { claim } = await a!.take(resource, { ...wish, ttlMs: lifeMs });
-        const renewed = await a!.renew(claim, s.ttl(60_000), a!.call(), { index });
-        const { ttlMs } = expectKind(renewed, "renewed", "a living grant");
-        await a!.try(claim);
-        if (isSession) {
-          // Views need not say what a session's grant has left, so the first ttl is waited out. Where all
-          // that a session holds has one ttl, nothing more was given.
-          if (ttlMs < 2 * lifeMs) return;
-          await elapse(lifeMs * 1.5);
-          await b!.refused(resource);
-          return;
+    law(
+      "L7.10",
+      "an acquire that arrives again does not shorten a renewed grant",
+      [],
+      async (s) => {
+        const [a, b] = await s.clients(2);
+        const isSession = s.traits.expiry === "session";
+        const lifeMs = s.ttl(isSession ? 1_500 : 5_000);
+        for (const { wish, index } of s.variants) {
+          const resource = s.resource();
+          const { claim } = await a!.take(resource, { ...wish, ttlMs: lifeMs });
+          const renewed = await a!.renew(claim, s.ttl(60_000), a!.call(), { index });
+          const { ttlMs } = expectKind(renewed, "renewed", "a living grant");
+          await a!.try(claim);
+          if (isSession) {
+            // Views need not show how long a session's grant lives, so the first ttl is waited for.
+            // Where all grants of a session have one ttl, the renewal gave nothing more.
+            if (ttlMs < 2 * lifeMs) return;
+            await elapse(lifeMs * 1.5);
+            await b!.refused(resource);
+            return;
+          }
+          const [holder] = (await b!.inspect(resource)).holders;
+          assert((holder?.remainingMs ?? 0) > 30_000, "the holder was promised a minute");
         }
-        const [holder] = (await b!.inspect(resource)).holders;
-        assert((holder?.remainingMs ?? 0) > 30_000, "the holder was promised a minute");
-      }
-    }),
+      },
+    ),
 
-    law("L7.11", "an enqueue repeated looks for its turn", ["queue"], async (s) => {
+    law("L7.11", "a repeated enqueue is granted if its turn has come", ["queue"], async (s) => {
       const [a, b, c] = await s.clients(3);
       const resource = s.resource();
       await a!.take(resource, { ttlMs: s.lifeMs });
@@ -199,7 +207,7 @@ export const repeat: LawGroup = {
 
     law(
       "L7.12",
-      "an enqueue repeated is heard: it keeps its place as a heartbeat would",
+      "a repeated enqueue keeps its place like a heartbeat",
       ["queue", "silence"],
       async (s) => {
         const [a, b, c] = await s.clients(3);

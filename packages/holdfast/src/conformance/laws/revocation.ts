@@ -1,8 +1,8 @@
 import assert from "node:assert";
 import { LeaseLostError } from "../../errors.js";
 import { assertRising, expectKind } from "../client.js";
-import { elapse, gate, within } from "../patience.js";
 import { law } from "../stage.js";
+import { elapse, gate, within } from "../timing.js";
 
 export const revocationLaws = [
   law("L18.6", "revoke forbids renewal and lets the holder finish", [], async (s) => {
@@ -43,8 +43,8 @@ export const revocationLaws = [
       const waiter = await b!.wait(resource);
       await b!.revoke(resource, token);
       await b!.stillWaits(waiter, "a waiter behind a revoked holder");
-      await a!.giveBack(claim);
-      const live = await b!.turn(waiter);
+      await a!.releaseHeld(claim);
+      const live = await b!.untilGranted(waiter);
       assert.equal(await b!.revoke(resource, token), "gone", "the predecessor's token");
       expectKind(await b!.renew(waiter), "renewed", "the successor's renewal");
       assert.equal(await a!.check(resource, live.token), true);
@@ -55,7 +55,7 @@ export const revocationLaws = [
     const [a, b] = await s.clients(2);
     const resource = s.resource();
     const before = await a!.take(resource);
-    await a!.giveBack(before.claim);
+    await a!.releaseHeld(before.claim);
     const { claim, token } = await a!.take(resource);
     for (const force of [false, true]) {
       assert.equal(await b!.revoke(resource, before.token, force), "gone", "a predecessor's");
@@ -84,7 +84,7 @@ export const revocationLaws = [
     const { token } = await a!.take(resource);
     const waiter = await b!.wait(resource);
     assert.equal(await b!.revoke(resource, token, true), "revoked");
-    const live = await b!.turn(waiter);
+    const live = await b!.untilGranted(waiter);
     await b!.holdersAre(resource, live.token);
   }),
 
@@ -101,7 +101,7 @@ export const revocationLaws = [
 
   law(
     "L18.13",
-    "revoke knows the token in use, and no other of the range",
+    "revoke accepts the token in use, and no other of the range",
     ["range"],
     async (s) => {
       const [a, b] = await s.clients(2);
@@ -115,9 +115,9 @@ export const revocationLaws = [
         }
       };
       await revokesNothing(second, "a token that nobody has yet");
-      expectKind(await pass(1), "renewed", "a lease that was passed on");
+      expectKind(await pass(1), "renewed", "a lease that was handed over");
       await b!.holdersAre(resource, second);
-      await revokesNothing(first, "a token that was passed on");
+      await revokesNothing(first, "a token that was handed over");
       expectKind(await pass(1), "renewed", "the holder nobody revoked");
       await revokesNothing(third, "a token that nobody has yet");
       assert.equal(await b!.revoke(resource, second), "revoked");
@@ -162,7 +162,7 @@ export const revocationLaws = [
     "a holder is told of its revocation long before its next renewal",
     ["watch"],
     async (s) => {
-      // The holder has never waited, its ttl is long, and the one who revokes is another client.
+      // The holder never waited, its ttl is long, and another client revokes.
       const [a, b] = [await s.locks(), await s.locks()];
       for (const force of [false, true]) {
         const resource = s.resource(force ? "forced" : "asked");
@@ -173,7 +173,7 @@ export const revocationLaws = [
         assert.equal(await b.revoke(resource, { token: lease.token, force }), "revoked");
         await within(8_000, lost, "the revoked holder's signal");
         const { reason } = lease.signal.reason as LeaseLostError;
-        // By force the grant is gone, and perhaps somebody else has the resource.
+        // After a forced revocation the grant is gone, and somebody else may have the resource.
         assert.match(reason, force ? /^(expired|replaced|revoked)$/ : /^revoked$/);
       }
     },
@@ -181,15 +181,15 @@ export const revocationLaws = [
 
   law(
     "L18.16",
-    "a grant revoked before its waiter learned of it is not given out",
+    "a grant that is revoked before its waiter learns of it is not given out",
     ["queue"],
     async (s) => {
       const [a, b] = await s.clients(2);
-      for (const verb of ["beat", "enqueue", "withdraw"] as const) {
+      for (const verb of ["heartbeat", "enqueue", "withdraw"] as const) {
         const resource = s.resource(verb);
         const held = await a!.take(resource);
         const waiter = await b!.wait(resource);
-        await a!.giveBack(held.claim);
+        await a!.releaseHeld(held.claim);
         const [holder] = (await a!.inspect(resource)).holders;
         assert(holder, "the waiter was promoted by the release");
         assert.equal(await a!.revoke(resource, holder.token), "revoked");
@@ -202,7 +202,7 @@ export const revocationLaws = [
 
   law(
     "L18.17",
-    "through the API, a lease passed on inside a process checks as true",
+    "through the API, check is true for a lease handed over inside a process",
     ["range"],
     async (s) => {
       const [a, b] = [await s.locks(), await s.locks()];
@@ -228,10 +228,10 @@ export const revocationLaws = [
       const resource = s.resource();
       const first = await a!.take(resource);
       const waiter = await b!.wait(resource);
-      await a!.giveBack(first.claim);
+      await a!.releaseHeld(first.claim);
       const { token } = expectKind(await b!.withdraw(waiter), "granted", "one that came too late");
       assert.equal(await a!.revoke(resource, token), "revoked");
-      // The same withdrawal once more, as a network may deliver it.
+      // The same withdrawal again, as a network may deliver it.
       await b!.withdraw(waiter);
       await a!.refused(resource, {}, "a claim before the revoked holder has finished");
       expectKind(await b!.release(waiter), "released", "the revoked holder's release");
@@ -239,39 +239,34 @@ export const revocationLaws = [
     },
   ),
 
-  law(
-    "L18.19",
-    "a revocation is not forgotten over a renewal that was under way",
-    ["watch"],
-    async (s) => {
-      const { locks, flaky } = await s.flakyLocks();
-      const other = await s.locks();
-      const resource = s.resource();
-      const lease = await locks.acquire(resource, { ttlMs: s.ttl(60_000) });
-      const lost = new Promise<void>((go) => {
-        lease.signal.addEventListener("abort", () => go(), { once: true });
-      });
-      const answer = gate();
-      flaky.inject("renew", { kind: "hold-reply", until: answer.opened });
-      const renewing = lease.renew();
-      renewing.catch(() => {});
-      await elapse(30);
-      assert.equal(await other.revoke(resource, { token: lease.token }), "revoked");
-      await elapse(100);
-      answer.open();
-      await within(8_000, lost, "the revoked holder's signal");
-    },
-  ),
+  law("L18.19", "a revocation during a renewal is not missed", ["watch"], async (s) => {
+    const { locks, flaky } = await s.flakyLocks();
+    const other = await s.locks();
+    const resource = s.resource();
+    const lease = await locks.acquire(resource, { ttlMs: s.ttl(60_000) });
+    const lost = new Promise<void>((go) => {
+      lease.signal.addEventListener("abort", () => go(), { once: true });
+    });
+    const answer = gate();
+    flaky.inject("renew", { kind: "hold-reply", until: answer.opened });
+    const renewing = lease.renew();
+    renewing.catch(() => {});
+    await elapse(30);
+    assert.equal(await other.revoke(resource, { token: lease.token }), "revoked");
+    await elapse(100);
+    answer.open();
+    await within(8_000, lost, "the revoked holder's signal");
+  }),
 
   law(
     "L18.20",
-    "a revocation does not hit the one to whom the lease was passed on before it",
+    "a revocation does not hit the holder to whom the lease was handed over before it",
     ["range"],
     async (s) => {
       const [a, b] = await s.clients(2);
       const resource = s.resource();
       const { claim, granted } = await a!.take(resource, { tokens: 3 });
-      // The lease has been passed on, and the backend has not heard of it yet.
+      // The lease was handed over, and the backend does not know it yet.
       assert.equal(await b!.revoke(resource, granted.token), "revoked");
       const renewed = await a!.renew(claim, undefined, undefined, { index: 1 });
       expectKind(renewed, "renewed", "the successor inside the process");
@@ -311,7 +306,7 @@ export const revocationLaws = [
 
   law(
     "L18.22",
-    "through the API, a revocation that meets the former holder's renewal leaves its successor alone",
+    "through the API, a revocation answered to the former holder's renewal leaves its successor alone",
     ["range"],
     async (s) => {
       const { locks, flaky } = await s.flakyLocks({ cohort: { ms: 60_000 } });
@@ -321,7 +316,8 @@ export const revocationLaws = [
       const first = await locks.acquire(resource, { ttlMs });
       const [turn, waiting] = [1, 2].map(() => locks.acquire(resource, { ttlMs }));
       await first.release();
-      // Granted while another waits behind it, so it has a token for that one too.
+      // The claim is granted while another one waits behind it, so it reserves a token for that one
+      // too.
       const former = await turn!;
       const request = gate();
       flaky.inject("renew", { kind: "hold-request", until: request.opened });

@@ -4,7 +4,7 @@ import type { Client, Wish } from "../client.js";
 import type { LawGroup } from "../harness.js";
 import { law } from "../stage.js";
 
-/** The refusal must tell both limits, so that whoever reads it knows which of the two to change. */
+/** The refusal must name both limits, so that the reader knows which one to change. */
 async function mismatch(client: Client, resource: string, wish: Wish, ...names: RegExp[]) {
   const claim = client.claim(resource, { mode: "shared", ...wish });
   await assert.rejects(client.try(claim), (error) => {
@@ -50,7 +50,7 @@ export const sharing: LawGroup = {
       const wish: Wish = { mode: "shared", limit: 2 };
       const first = await a!.take(resource, wish);
       await b!.take(resource, wish);
-      await a!.giveBack(first.claim);
+      await a!.releaseHeld(first.claim);
       await b!.take(resource, wish);
       await a!.refused(resource, wish);
       await a!.release(first.claim);
@@ -89,21 +89,26 @@ export const sharing: LawGroup = {
       await mismatch(b!, open, { limit: 9 }, /no limit/i, /\b9\b/);
       const view = await b!.inspect(counted);
       assert.deepEqual([view.holders.length, view.waiters.length], [1, 0]);
-      await a!.giveBack(held.claim);
+      await a!.releaseHeld(held.claim);
     }),
 
-    law("L2.7", "a new limit is taken once every old one is gone", ["limits"], async (s) => {
-      const [a, b] = await s.clients(2);
-      const resource = s.resource();
-      const held = await a!.take(resource, { mode: "shared", limit: 7 });
-      await a!.giveBack(held.claim);
-      const other = await b!.take(resource, { mode: "shared", limit: 9 });
-      await mismatch(a!, resource, { limit: 7 }, /\b7\b/, /\b9\b/);
-      await b!.giveBack(other.claim);
-      await a!.take(resource, { mode: "shared", limit: null, ttlMs: s.lifeMs });
-      await s.expire(resource, s.lifeMs, a!);
-      await b!.take(resource, { mode: "shared", limit: 2 });
-    }),
+    law(
+      "L2.7",
+      "a new limit is accepted once every claim with the old one is gone",
+      ["limits"],
+      async (s) => {
+        const [a, b] = await s.clients(2);
+        const resource = s.resource();
+        const held = await a!.take(resource, { mode: "shared", limit: 7 });
+        await a!.releaseHeld(held.claim);
+        const other = await b!.take(resource, { mode: "shared", limit: 9 });
+        await mismatch(a!, resource, { limit: 7 }, /\b7\b/, /\b9\b/);
+        await b!.releaseHeld(other.claim);
+        await a!.take(resource, { mode: "shared", limit: null, ttlMs: s.lifeMs });
+        await s.expire(resource, s.lifeMs, a!);
+        await b!.take(resource, { mode: "shared", limit: 2 });
+      },
+    ),
 
     law("L2.8", "a waiter's limit binds later claims too", ["queue", "limits"], async (s) => {
       const [a, b] = await s.clients(2);
@@ -119,7 +124,7 @@ export const sharing: LawGroup = {
 
     law(
       "L2.9",
-      "a waiting writer is overtaken by no later reader, whichever verb it uses",
+      "no later reader overtakes a waiting writer, by any verb",
       ["queue", "shared"],
       async (s) => {
         const [a, b, c] = await s.clients(3);
@@ -129,11 +134,11 @@ export const sharing: LawGroup = {
         await c!.refused(resource, { mode: "shared" }, "a reader while a writer waits");
         const late = await c!.wait(resource, { mode: "shared" });
         await c!.stillWaits(late, "a reader behind a waiting writer");
-        await a!.giveBack(reader.claim);
-        const written = await b!.turn(writer);
+        await a!.releaseHeld(reader.claim);
+        const written = await b!.untilGranted(writer);
         await c!.stillWaits(late, "a reader behind a writer at work");
-        await b!.giveBack(written.claim);
-        await c!.turn(late);
+        await b!.releaseHeld(written.claim);
+        await c!.untilGranted(late);
       },
     ),
 
@@ -148,14 +153,14 @@ export const sharing: LawGroup = {
         const first = await b!.wait(resource, { mode: "shared" });
         const second = await c!.wait(resource, { mode: "shared" });
         const last = await a!.wait(resource);
-        await a!.giveBack(writer.claim);
-        const readers = [await b!.turn(first), await c!.turn(second)];
+        await a!.releaseHeld(writer.claim);
+        const readers = [await b!.untilGranted(first), await c!.untilGranted(second)];
         await a!.stillWaits(last, "a writer behind two readers");
-        await b!.giveBack(first);
+        await b!.releaseHeld(first);
         await a!.stillWaits(last, "a writer behind one reader");
         await a!.holdersAre(resource, readers[1]!.token);
-        await c!.giveBack(second);
-        await a!.turn(last);
+        await c!.releaseHeld(second);
+        await a!.untilGranted(last);
       },
     ),
 
@@ -166,12 +171,12 @@ export const sharing: LawGroup = {
       const writer = await a!.take(resource);
       const waiters = [];
       for (let i = 0; i < 3; i++) waiters.push(await b!.wait(resource, wish));
-      await a!.giveBack(writer.claim);
-      await b!.turn(waiters[0]!);
-      await b!.turn(waiters[1]!);
+      await a!.releaseHeld(writer.claim);
+      await b!.untilGranted(waiters[0]!);
+      await b!.untilGranted(waiters[1]!);
       await b!.stillWaits(waiters[2]!, "the third at limit 2");
-      await b!.giveBack(waiters[0]!);
-      await b!.turn(waiters[2]!);
+      await b!.releaseHeld(waiters[0]!);
+      await b!.untilGranted(waiters[2]!);
     }),
 
     law(
@@ -184,11 +189,11 @@ export const sharing: LawGroup = {
         const wish: Wish = { mode: "shared", limit: 2 };
         const reader = await a!.take(resource, wish);
         const writer = await b!.wait(resource);
-        // A permit is free, yet the writer came first.
+        // A permit is free, but the writer came first.
         const second = await b!.wait(resource, wish);
         await b!.stillWaits(second, "a permit behind a writer");
-        await a!.giveBack(reader.claim);
-        await b!.turn(writer);
+        await a!.releaseHeld(reader.claim);
+        await b!.untilGranted(writer);
         await b!.stillWaits(second, "a permit behind a writer at work");
       },
     ),

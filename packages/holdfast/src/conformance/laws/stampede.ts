@@ -3,15 +3,15 @@ import type { Lease } from "../../core/holding/lease.js";
 import type { AcquireOptions } from "../../options.js";
 import { ascending, assertRising } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { within } from "../patience.js";
 import { law, type Stage } from "../stage.js";
+import { within } from "../timing.js";
 
 const CLIENTS = 4;
-/** For one that hangs: a busy machine may take many times as long as an idle one. */
+/** The limit for a law that hangs: a busy machine may take many times as long as an idle one. */
 const ALL_MS = 60_000;
 const LAW_MS = 2 * ALL_MS;
 
-/** Counts who is inside, and complains the moment somebody is who must not be. */
+/** Counts the current holders, and fails as soon as two overlap that must not. */
 class Room {
   readonly tokens: bigint[] = [];
   most = 0;
@@ -35,7 +35,7 @@ class Room {
   }
 }
 
-/** Several clients, each with several contenders, each of them several times. */
+/** Several clients with several contenders each, which acquire several times. */
 async function stampede(s: Stage, optionsOf: (contender: number) => AcquireOptions): Promise<Room> {
   const polled = s.harness.queue === false;
   const contenders = polled ? 2 : 6;
@@ -62,7 +62,7 @@ async function stampede(s: Stage, optionsOf: (contender: number) => AcquireOptio
 export const stampedes: LawGroup = {
   id: "L15",
   name: "stampede",
-  text: "However many contend at once, no two overlap that must not, and all have their turn.",
+  text: "No matter how many contend at once, no two overlap that must not, and all get their turn.",
   laws: [
     law(
       "L15.1",
@@ -78,7 +78,7 @@ export const stampedes: LawGroup = {
 
     law(
       "L15.2",
-      "the same with hand-over inside each process",
+      "contenders never overlap with hand-over inside each process",
       [],
       async (s) => {
         const room = await stampede(s, () => ({ fair: "cohort" }));
@@ -90,7 +90,7 @@ export const stampedes: LawGroup = {
 
     law(
       "L15.3",
-      "the same with both kinds of contenders on one resource",
+      "contenders with and without hand-over never overlap on one resource",
       [],
       async (s) => {
         const room = await stampede(s, (i) => ({ fair: i % 2 ? "cohort" : "strict" }));

@@ -1,10 +1,10 @@
 import assert from "node:assert";
 import { expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { elapse } from "../patience.js";
 import { law, type Stage } from "../stage.js";
+import { elapse } from "../timing.js";
 
-/** a held the resource until it expired, and b holds it now. */
+/** Client a held the resource until it expired, and client b holds it now. */
 async function succeeded(s: Stage) {
   const [a, b, c] = await s.clients(3);
   const resource = s.resource();
@@ -23,8 +23,8 @@ export const succession: LawGroup = {
   id: "L3",
   name: "ownership across succession",
   text:
-    "What a holder may do to a grant it may do to its own only. Once its grant is over, nothing it " +
-    "sends touches the grant of whoever came after it.",
+    "A holder may change its own grant only. Once its grant is over, nothing that it " +
+    "sends affects the grant of its successor.",
   laws: [
     law("L3.1", "a holder whose grant expired cannot release its successor's", [], async (s) => {
       const { a, stale, unharmed } = await succeeded(s);
@@ -61,7 +61,7 @@ export const succession: LawGroup = {
       await a!.holdersAre(resource, live.token);
     }),
 
-    law("L3.5", "a strange grantId or a strange resource ends nothing", [], async (s) => {
+    law("L3.5", "a foreign grantId or a foreign resource ends nothing", [], async (s) => {
       const [a, b] = await s.clients(2);
       const [one, other] = [s.resource("one"), s.resource("other")];
       const held = await a!.take(one);
@@ -78,7 +78,7 @@ export const succession: LawGroup = {
 
     law(
       "L3.6",
-      "a late release or withdrawal does not touch the waiter that was promoted meanwhile",
+      "a late release or withdrawal does not affect the waiter that was granted in between",
       ["queue"],
       async (s) => {
         const [a, b, c] = await s.clients(3);
@@ -86,7 +86,7 @@ export const succession: LawGroup = {
         const stale = await a!.take(resource, { ttlMs: s.lifeMs });
         const waiter = await b!.wait(resource);
         await s.expire(resource, s.lifeMs, a!);
-        const live = await b!.turn(waiter);
+        const live = await b!.untilGranted(waiter);
         expectKind(await a!.release(stale.claim), "gone", "the release of an expired grant");
         expectKind(await a!.withdraw(stale.claim), "withdrawn", "the withdrawal of nothing");
         await c!.refused(resource);
@@ -106,7 +106,7 @@ export const succession: LawGroup = {
         const second = await c!.wait(resource);
         await s.expire(resource, s.lifeMs, a!);
         expectKind(await a!.release(stale.claim), "gone", "the release of an expired grant");
-        const live = await b!.turn(first);
+        const live = await b!.untilGranted(first);
         await c!.stillWaits(second, "the second in the queue");
         await c!.holdersAre(resource, live.token);
       },
@@ -132,14 +132,14 @@ export const succession: LawGroup = {
 
     law(
       "L3.9",
-      "a process stopped past its ttl knows at its first statement, and harms nobody",
+      "a process stopped past its ttl sees the loss at its first statement, and harms nobody",
       ["url"],
       async (s) => {
         const resource = s.resource();
         const ttlMs = s.ttl(400);
         const child = s.child({ resource, options: { ttlMs }, does: "watch" });
         const { token } = await child.until("held");
-        // Longer than its ttl: it must be alive by renewal before it is stopped.
+        // Longer than its ttl, so that it lives by renewals when it is stopped.
         await elapse(ttlMs * 1.2);
         child.signal("SIGSTOP");
         const locks = await s.locks();

@@ -1,15 +1,15 @@
 import assert from "node:assert";
 import type { Locks } from "../../locks.js";
 import type { LawGroup, Member } from "../harness.js";
-import { elapse, outcome, type Settled, within } from "../patience.js";
 import { law, type Stage } from "../stage.js";
+import { elapse, outcome, type Settled, within } from "../timing.js";
 
-/** Longer than a ttl: whoever still holds afterwards was renewed meanwhile. */
+/** Longer than a ttl: a lease that is still held afterwards was renewed in between. */
 const OUTAGE_TTLS = 1.2;
-/** For servers that hang, restart and join again one after the other. */
+/** The limit for servers that hang, restart and join again one after the other. */
 const LONG_MS = 120_000;
 const TURN_MS = 30_000;
-/** A client may begin with any server of the list. */
+/** A client may connect to any server of the list first. */
 const CONNECTS = 3;
 
 async function locksOf(s: Stage): Promise<Locks> {
@@ -21,7 +21,7 @@ function reasonOf(settled: Settled<unknown>): string {
   return settled.is === "error" ? String(settled.error) : settled.is;
 }
 
-/** Each server in turn is disturbed, while a lease is held and somebody waits for it in the queue. */
+/** Disturbs each server in turn, while a lease is held and somebody waits for it in the queue. */
 async function throughEach(s: Stage, disturb: (member: Member, ttlMs: number) => Promise<void>) {
   const { ttlMs, members } = s.harness.survival!;
   const [holder, other] = [await locksOf(s), await locksOf(s)];
@@ -47,8 +47,8 @@ export const survival: LawGroup = {
   id: "L22",
   name: "survival",
   text:
-    "Where a backend has several servers and goes on without one of them, so do leases, queues and " +
-    "clients that connect, whichever server it is.",
+    "If a backend has several servers and works on without one of them, so do leases, queues and " +
+    "new clients, no matter which server it is.",
   laws: [
     law(
       "L22.1",

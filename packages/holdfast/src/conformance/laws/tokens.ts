@@ -1,12 +1,12 @@
 import assert from "node:assert";
 import { assertRising, type Client, expectKind, type Held } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { elapse, outcome } from "../patience.js";
 import { law } from "../stage.js";
+import { elapse, outcome } from "../timing.js";
 
 const MAX_TOKEN = 2n ** 63n - 1n;
 
-/** Right after a cut or a restart a client may need a few tries. */
+/** After a lost connection or a restart a client may need a few tries. */
 async function takeSoon(client: Client, resource: string): Promise<Held> {
   for (let tries = 0; tries < 100; tries++) {
     const answer = await outcome(client.take(resource), 3_000);
@@ -32,7 +32,7 @@ export const tokens: LawGroup = {
         const client = clients[i % 3]!;
         const held = await client.take(resource);
         seen.push(held.token);
-        await client.giveBack(held.claim);
+        await client.releaseHeld(held.claim);
       }
       assertRising(seen);
       assert(seen[0]! > 0n && seen.at(-1)! <= MAX_TOKEN, "a token is positive and has 63 bits");
@@ -55,7 +55,7 @@ export const tokens: LawGroup = {
       const resource = s.resource();
       const first = await a!.take(resource);
       await b!.revoke(resource, first.token);
-      await a!.giveBack(first.claim);
+      await a!.releaseHeld(first.claim);
       const second = await a!.take(resource);
       await b!.revoke(resource, second.token, true);
       const third = await b!.take(resource);
@@ -76,10 +76,10 @@ export const tokens: LawGroup = {
             await b!.take(resource, { mode: "shared" }),
             await a!.take(resource, { mode: "shared" }),
           ];
-          // Given back out of order: the last grant, not the last release, sets the mark.
-          for (const i of [2, 0, 1]) await a!.giveBack(readers[i]!.claim);
+          // Released out of order: the last grant, not the last release, sets the highest token.
+          for (const i of [2, 0, 1]) await a!.releaseHeld(readers[i]!.claim);
           const writer = await b!.take(resource);
-          await b!.giveBack(writer.claim);
+          await b!.releaseHeld(writer.claim);
           seen.push(...readers.map((reader) => reader.token), writer.token);
         }
         assertRising(seen);
@@ -98,14 +98,14 @@ export const tokens: LawGroup = {
         assert.equal(granted.tokens, count, "a range within the trait is reserved whole");
         assert(token > last, `token ${token} lies in an earlier range, which ends at ${last}`);
         last = token + BigInt(granted.tokens - 1);
-        await a!.giveBack(claim);
+        await a!.releaseHeld(claim);
       }
       assert((await b!.take(resource)).token > last, "the next grant lies beyond the range");
     }),
 
     law(
       "L6.6",
-      "ranges of shared grants alive together do not meet",
+      "ranges of simultaneous shared grants do not overlap",
       ["range", "shared"],
       async (s) => {
         const clients = await s.clients(2);
@@ -132,25 +132,25 @@ export const tokens: LawGroup = {
         const first = await clients[0]!.take(resource, { tokens: count });
         const waiters = [];
         for (const client of clients) waiters.push(await client.wait(resource, { tokens: count }));
-        await clients[0]!.giveBack(first.claim);
+        await clients[0]!.releaseHeld(first.claim);
         let last = first.token + BigInt(first.granted.tokens - 1);
         for (const [i, waiter] of waiters.entries()) {
-          const { granted } = await clients[i]!.turn(waiter);
+          const { granted } = await clients[i]!.untilGranted(waiter);
           assert(granted.token > last, `token ${granted.token} came after ${last}`);
           last = granted.token + BigInt(granted.tokens - 1);
-          await clients[i]!.giveBack(waiter);
+          await clients[i]!.releaseHeld(waiter);
         }
       },
     ),
 
-    law("L6.8", "tokens rise when every client has gone and a new one comes", [], async (s) => {
+    law("L6.8", "tokens rise when every client is closed and a new one comes", [], async (s) => {
       const resource = s.resource();
       const seen: bigint[] = [];
       for (let i = 0; i < 4; i++) {
         const client = await s.client();
         const held = await client.take(resource);
         seen.push(held.token);
-        await client.giveBack(held.claim);
+        await client.releaseHeld(held.claim);
         await client.engine.close();
       }
       assertRising(seen);
@@ -160,10 +160,10 @@ export const tokens: LawGroup = {
       const [a, b] = await s.clients(2);
       const resource = s.resource();
       const first = await a!.take(resource);
-      await a!.giveBack(first.claim);
+      await a!.releaseHeld(first.claim);
       const heal = await s.harness.sever!(a!.engine);
       const second = await b!.take(resource);
-      await b!.giveBack(second.claim);
+      await b!.releaseHeld(second.claim);
       await heal();
       const third = await takeSoon(a!, resource);
       assertRising([first.token, second.token, third.token]);
@@ -177,31 +177,36 @@ export const tokens: LawGroup = {
         const before = await s.client();
         const held = await before.take(resource, { tokens: count });
         seen.push(held.token, held.token + BigInt(held.granted.tokens) - 1n);
-        await before.giveBack(held.claim);
+        await before.releaseHeld(held.claim);
         await before.engine.close();
         await s.harness.restart!();
         const after = await s.client();
         const next = await takeSoon(after, resource);
         seen.push(next.token);
-        await after.giveBack(next.claim);
+        await after.releaseHeld(next.claim);
         await after.engine.close();
       }
       const distinct = seen.filter((token, i) => token !== seen[i - 1]);
       assertRising(distinct);
     }),
 
-    law("L6.11", "a token is given once, however many claim at the same instant", [], async (s) => {
-      const clients = await s.clients(3);
-      const resource = s.resource();
-      const seen: bigint[] = [];
-      for (let round = 0; round < 5; round++) {
-        const claims = clients.map((client) => client.claim(resource));
-        const answers = await Promise.all(clients.map((client, i) => client.try(claims[i]!)));
-        const at = answers.findIndex((answer) => answer.kind === "granted");
-        seen.push(expectKind(answers[at]!, "granted", "one of three").token);
-        await clients[at]!.giveBack(claims[at]!);
-      }
-      assertRising(seen);
-    }),
+    law(
+      "L6.11",
+      "a token is given once, no matter how many claim at the same instant",
+      [],
+      async (s) => {
+        const clients = await s.clients(3);
+        const resource = s.resource();
+        const seen: bigint[] = [];
+        for (let round = 0; round < 5; round++) {
+          const claims = clients.map((client) => client.claim(resource));
+          const answers = await Promise.all(clients.map((client, i) => client.try(claims[i]!)));
+          const at = answers.findIndex((answer) => answer.kind === "granted");
+          seen.push(expectKind(answers[at]!, "granted", "one of three").token);
+          await clients[at]!.releaseHeld(claims[at]!);
+        }
+        assertRising(seen);
+      },
+    ),
   ],
 };

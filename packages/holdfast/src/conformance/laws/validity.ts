@@ -1,21 +1,21 @@
 import assert from "node:assert";
 import type { Call, Validity } from "../../engine.js";
 import { type Client, expectKind, type Held } from "../client.js";
-import { elapse } from "../patience.js";
 import { law } from "../stage.js";
+import { elapse } from "../timing.js";
 
 /** How long ago a call pretends to have started: far more than any rounding. */
 const AGO_MS = 120;
 
 const HOUR_MS = 3_600_000;
-/** Between the start of a play's first call and its last, with room for a busy machine. */
-const PLAY_MS = 5_000;
+/** Time between the start of a law's first call and its last, with a margin for a busy machine. */
+const LAW_MS = 5_000;
 
-/** No later than the call, and no nonsense either: an hour is the distance to the other clock. */
+/** No later than the call, and plausible: the other clock differs by an hour. */
 function inItsOwnTime(call: Call, validity: Validity): void {
   countsFrom(call, validity);
   const earlyMs = call.startedAt - validity.since;
-  assert(earlyMs < PLAY_MS, `validity counts from ${earlyMs.toFixed(0)} ms before the call`);
+  assert(earlyMs < LAW_MS, `validity counts from ${earlyMs.toFixed(0)} ms before the call`);
 }
 
 function countsFrom(call: Call, validity: Validity): void {
@@ -24,12 +24,16 @@ function countsFrom(call: Call, validity: Validity): void {
   assert(validity.ttlMs > 0, "an answer that is good for nothing is no grant");
 }
 
-/** Long enough that a heartbeat which only says so, and re-arms nothing, is caught at it. */
+/** Long enough to notice a heartbeat that only claims a fresh ttl and sets none. */
 async function laterAndStillHonest(client: Client, held: Held, validity: Validity) {
   await client.outlastedByBackend(held, validity);
   await elapse(AGO_MS);
   const call = client.call(AGO_MS / 2);
-  const again = expectKind(await client.beat(held.claim, call), "granted", "a repeated heartbeat");
+  const again = expectKind(
+    await client.heartbeat(held.claim, call),
+    "granted",
+    "a repeated heartbeat",
+  );
   assert.equal(again.token, held.token, "a heartbeat changes no token");
   countsFrom(call, again);
   await client.outlastedByBackend(held, again);
@@ -43,7 +47,7 @@ export const validityLaws = [
     const granted = expectKind(await a.try(claim, call), "granted", "a free resource");
     countsFrom(call, granted);
     await a.outlastedByBackend({ claim, granted, token: granted.token }, granted);
-    // Short of its ttl a grant would be lost before anybody expects it.
+    // A grant with less than its ttl would be lost before anybody expects it.
     if (s.traits.expiry === "ttl") assert(granted.ttlMs >= claim.ttlMs - s.traits.ttl.stepMs);
   }),
 
@@ -61,7 +65,7 @@ export const validityLaws = [
 
   law(
     "L4.11",
-    "a grant repeated with its grantId is good for no longer than kept",
+    "a repeated claim is valid for no longer than the backend keeps the grant",
     [],
     async (s) => {
       const a = await s.client();
@@ -95,7 +99,7 @@ export const validityLaws = [
 
   law(
     "L4.13",
-    "a grant given by heartbeat counts from the heartbeat at most",
+    "a grant given by heartbeat counts from the start of the heartbeat or earlier",
     ["queue"],
     async (s) => {
       const [a, b] = await s.clients(2);
@@ -104,7 +108,11 @@ export const validityLaws = [
       const claim = await b!.wait(resource);
       await s.expire(resource, s.lifeMs, a!);
       const call = b!.call(2);
-      const granted = expectKind(await b!.beat(claim, call), "granted", "the head after an expiry");
+      const granted = expectKind(
+        await b!.heartbeat(claim, call),
+        "granted",
+        "the head after an expiry",
+      );
       countsFrom(call, granted);
       await laterAndStillHonest(b!, { claim, granted, token: granted.token }, granted);
     },
@@ -112,7 +120,7 @@ export const validityLaws = [
 
   law(
     "L4.14",
-    "a pushed grant is good for no longer than the backend keeps it",
+    "a pushed grant is valid for no longer than the backend keeps it",
     ["queue"],
     async (s) => {
       const [a, b] = await s.clients(2);
@@ -120,14 +128,14 @@ export const validityLaws = [
       const first = await a!.take(resource);
       const claim = await b!.wait(resource);
       await elapse(AGO_MS);
-      await a!.giveBack(first.claim);
+      await a!.releaseHeld(first.claim);
       await elapse(AGO_MS);
       const granted = b!.pushed.get(claim.grantId);
-      // A push is a favour. Without one, the heartbeat that follows is where the grant is learned.
+      // A push is optional. Without one, the next heartbeat returns the grant.
       if (granted !== undefined) {
         await b!.outlastedByBackend({ claim, granted, token: granted.token }, granted);
       }
-      const held = await b!.turn(claim);
+      const held = await b!.untilGranted(claim);
       if (granted !== undefined)
         assert.equal(held.token, granted.token, "push and heartbeat agree");
       await laterAndStillHonest(b!, held, held.granted);
@@ -136,14 +144,14 @@ export const validityLaws = [
 
   law(
     "L4.15",
-    "a grant found by withdrawing is good for no longer than kept",
+    "a grant found by withdrawing is valid for no longer than the backend keeps it",
     ["queue"],
     async (s) => {
       const [a, b] = await s.clients(2);
       const resource = s.resource();
       const first = await a!.take(resource);
       const claim = await b!.wait(resource);
-      await a!.giveBack(first.claim);
+      await a!.releaseHeld(first.claim);
       await elapse(AGO_MS);
       const call = b!.call(AGO_MS / 2);
       const granted = expectKind(
@@ -158,12 +166,12 @@ export const validityLaws = [
 
   law(
     "L4.16",
-    "through the API, a lease's life does not count from the start of its waiting",
+    "through the API, a lease's life does not count from the start of its wait",
     [],
     async (s) => {
       const [holder, locks] = [await s.client(), await s.locks()];
-      // A busy machine takes a short lease from anybody. An engine that counts from the wrong moment
-      // loses every one of them, however long it is.
+      // A busy machine can lose a short lease in any engine. An engine that counts from the wrong
+      // moment loses every lease, no matter how long it is.
       let said = "";
       for (const wantedMs of [400, 1_000, 2_500, 5_000]) {
         const resource = s.resource();
@@ -171,7 +179,7 @@ export const validityLaws = [
         const held = await holder.take(resource);
         const acquiring = locks.acquire(resource, { ttlMs, waitMs: 60_000, fair: "strict" });
         await elapse(ttlMs * 1.2);
-        await holder.giveBack(held.claim);
+        await holder.releaseHeld(held.claim);
         const lease = await acquiring;
         said = "granted, and lost already";
         if (!lease.held || lease.remainingMs() <= 0) continue;
@@ -184,7 +192,7 @@ export const validityLaws = [
     90_000,
   ),
 
-  law("L4.17", "clients whose clocks read differently agree on who holds", [], async (s) => {
+  law("L4.17", "clients with different clocks agree on the holder", [], async (s) => {
     const [a, b] = await s.clients(2);
     for (const offsetMs of [-HOUR_MS, HOUR_MS]) {
       const resource = s.resource();
@@ -193,7 +201,7 @@ export const validityLaws = [
       const early = await b!.try(other, b!.call(offsetMs));
       expectKind(early, "busy", "a claim of a client with another clock");
       expectKind(await a!.renew(held.claim), "renewed", "a holder beside another clock");
-      await a!.giveBack(held.claim);
+      await a!.releaseHeld(held.claim);
       const call = b!.call(offsetMs);
       const granted = expectKind(await b!.try(other, call), "granted", "a free resource");
       inItsOwnTime(call, granted);
@@ -214,16 +222,16 @@ export const validityLaws = [
       const first = b!.call(offsetMs);
       expectKind(await b!.enqueue(claim, first), "queued", "a waiter");
       expectKind(
-        await b!.beat(claim, b!.call(offsetMs)),
+        await b!.heartbeat(claim, b!.call(offsetMs)),
         "queued",
         "a waiter behind a live holder",
       );
-      await a!.giveBack(held.claim);
+      await a!.releaseHeld(held.claim);
       await elapse(20);
       const pushed = b!.pushed.get(claim.grantId);
       const call = b!.call(offsetMs);
       if (pushed) inItsOwnTime(call, pushed);
-      inItsOwnTime(call, expectKind(await b!.beat(claim, call), "granted", "the head"));
+      inItsOwnTime(call, expectKind(await b!.heartbeat(claim, call), "granted", "the head"));
       await a!.refused(resource);
     }
   }),

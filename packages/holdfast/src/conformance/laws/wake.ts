@@ -2,28 +2,30 @@ import assert from "node:assert";
 import { systemClock } from "../../core/runtime/clock.js";
 import { flakyEngine } from "../../testing/flaky-engine.js";
 import type { LawGroup } from "../harness.js";
-import { elapse, within } from "../patience.js";
 import { law, type Stage } from "../stage.js";
+import { elapse, within } from "../timing.js";
 import { overheard } from "./overheard.js";
 
-/** What a busy machine may add to anything. */
+/** The delay that a busy machine may add. */
 const MARGIN_MS = 5_000;
 
-/** Locks whose waiters are counted, and the interval at which the engine wants to hear of them. */
-async function patient(s: Stage, pushes: "deliver" | "drop") {
+/**
+ * Locks whose queued answers are recorded, with the heartbeat interval that the engine asks for.
+ */
+async function countedLocks(s: Stage, pushes: "deliver" | "drop") {
   const { engine, queued } = overheard(await s.engine());
   const flaky = flakyEngine(engine);
   flaky.pushes(pushes);
   return { locks: s.locksOn(flaky), queued };
 }
 
-/** From the release until the waiter has its lease. */
+/** The time from the release until the waiter has its lease. */
 async function handOverMs(s: Stage, pushes: "deliver" | "drop") {
   const holder = await s.client();
-  // Engines that wait for an expiry beat no more rarely than it is near. A busy machine takes a grant
-  // that is short from anybody.
+  // Engines that wait for an expiry ask for heartbeats near it. A busy machine can lose a short
+  // grant in any engine.
   for (const wantedMs of [600, 3_000, 12_000]) {
-    const { locks, queued } = await patient(s, pushes);
+    const { locks, queued } = await countedLocks(s, pushes);
     const resource = s.resource();
     const held = await holder.take(resource, { ttlMs: s.ttl(wantedMs) });
     const acquiring = locks.acquire(resource, { waitMs: 40_000, fair: "strict" });
@@ -45,7 +47,7 @@ async function handOverMs(s: Stage, pushes: "deliver" | "drop") {
     await locks.close();
     return { tookMs, intervalMs };
   }
-  return assert.fail("a grant is over before it is given back, however long it is");
+  return assert.fail("every grant ended before its release, no matter how long its ttl");
 }
 
 export const wake: LawGroup = {
@@ -60,7 +62,7 @@ export const wake: LawGroup = {
       "a release wakes the next waiter long before its heartbeat",
       ["queue"],
       async (s) => {
-        // The best of six: a slow turn of a busy machine proves nothing.
+        // The best of six counts: one slow round on a busy machine proves nothing.
         let best = Infinity;
         let bound = 0;
         for (let i = 0; i < 6 && best > bound; i++) {
@@ -101,7 +103,7 @@ export const wake: LawGroup = {
 
     law(
       "L14.4",
-      "a push that comes after the grant was learned otherwise harms nobody",
+      "a push that comes after the waiter already has its grant harms nobody",
       ["queue"],
       async (s) => {
         const { locks, flaky } = await s.flakyLocks();
@@ -116,7 +118,7 @@ export const wake: LawGroup = {
         );
         const acquiring = locks.acquire(resource, { waitMs: 40_000, fair: "strict" });
         await s.untilWaiters(locks, resource, 1);
-        await holder.giveBack(held.claim);
+        await holder.releaseHeld(held.claim);
         const lease = await within(40_000, acquiring, "a waiter without its push");
         assert.equal(await lease.release(), "released");
         late();
@@ -147,7 +149,7 @@ export const wake: LawGroup = {
         const acquiring = locks.acquire(resource, { ttlMs, waitMs: 10_000, fair: "strict" });
         acquiring.catch(() => {});
         await s.untilWaiters(locks, resource, 1);
-        await holder!.giveBack(held.claim);
+        await holder!.releaseHeld(held.claim);
         await elapse(ttlMs * 1.3);
         const live = await other!.take(resource);
         late();
@@ -175,27 +177,32 @@ export const wake: LawGroup = {
       assert.equal(served, 20);
     }),
 
-    law("L14.7", "a waiter that leaves does not silence its neighbour", ["queue"], async (s) => {
-      const [holder, locks] = [await s.client(), await s.locks()];
-      const resource = s.resource();
-      const held = await holder.take(resource);
-      const controller = new AbortController();
-      const options = { fair: "strict", waitMs: 40_000 } as const;
-      const leaving = locks.acquire(resource, { ...options, signal: controller.signal });
-      leaving.catch(() => {});
-      await s.untilWaiters(locks, resource, 1);
-      const staying = locks.acquire(resource, options);
-      await s.untilWaiters(locks, resource, 2);
-      controller.abort();
-      await s.untilWaiters(locks, resource, 1);
-      await holder.giveBack(held.claim);
-      const lease = await within(2_000 + MARGIN_MS, staying, "the neighbour of one that left");
-      assert.equal(lease.held, true);
-    }),
+    law(
+      "L14.7",
+      "a waiter that leaves does not stop its neighbour's wake-up",
+      ["queue"],
+      async (s) => {
+        const [holder, locks] = [await s.client(), await s.locks()];
+        const resource = s.resource();
+        const held = await holder.take(resource);
+        const controller = new AbortController();
+        const options = { fair: "strict", waitMs: 40_000 } as const;
+        const leaving = locks.acquire(resource, { ...options, signal: controller.signal });
+        leaving.catch(() => {});
+        await s.untilWaiters(locks, resource, 1);
+        const staying = locks.acquire(resource, options);
+        await s.untilWaiters(locks, resource, 2);
+        controller.abort();
+        await s.untilWaiters(locks, resource, 1);
+        await holder.releaseHeld(held.claim);
+        const lease = await within(2_000 + MARGIN_MS, staying, "the neighbour of one that left");
+        assert.equal(lease.held, true);
+      },
+    ),
 
     law(
       "L14.8",
-      "a waiter that was cut off gets its turn once it is joined again",
+      "a waiter that was cut off gets its turn once it is reconnected",
       ["sever"],
       async (s) => {
         const holder = await s.client();
@@ -209,8 +216,8 @@ export const wake: LawGroup = {
         await s.untilWaiters(locks, resource, 1);
         const heal = await s.harness.sever!(engine);
         await elapse(50);
-        await holder.giveBack(held.claim);
-        // Long enough that at least one heartbeat falls into the cut.
+        await holder.releaseHeld(held.claim);
+        // Long enough that at least one heartbeat is due while it is cut off.
         await elapse(2_100);
         await heal();
         const lease = await within(40_000, acquiring, "a waiter that was cut off");
@@ -223,7 +230,7 @@ export const wake: LawGroup = {
 
     law(
       "L14.9",
-      "whoever is told of its turn may act at once, and what it does there holds",
+      "a waiter may act inside the callback of its grant, and the effect lasts",
       ["queue"],
       async (s) => {
         const [holder, waiter, other] = await s.clients(3);
@@ -231,7 +238,7 @@ export const wake: LawGroup = {
         const held = await holder!.take(resource);
         const first = await waiter!.wait(resource);
         const again = waiter!.claim(resource);
-        // Both at once: on connections of their own they may arrive the other way round.
+        // Both at once: on separate connections they may arrive in the other order.
         const act = () => Promise.all([waiter!.release(first), waiter!.enqueue(again)]);
         let acting: ReturnType<typeof act> | undefined;
         const stopListening = waiter!.queue.onGrant(({ grantId }) => {
@@ -239,13 +246,13 @@ export const wake: LawGroup = {
           acting ??= act();
           acting.catch(() => {});
         });
-        await holder!.giveBack(held.claim);
+        await holder!.releaseHeld(held.claim);
         for (let i = 0; i < 50 && acting === undefined; i++) await elapse(10);
         stopListening();
         // Not every backend pushes, and a push may be lost.
-        if (acting === undefined) await waiter!.turn(first);
+        if (acting === undefined) await waiter!.untilGranted(first);
         await (acting ?? act());
-        const next = await waiter!.turn(again);
+        const next = await waiter!.untilGranted(again);
         await other!.refused(resource);
         await other!.holdersAre(resource, next.token);
       },

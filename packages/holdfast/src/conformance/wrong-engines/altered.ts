@@ -10,7 +10,7 @@ export interface WrongEngine {
   readonly store?: () => MemoryStore;
 }
 
-/** The engine with some verbs of its own replaced. */
+/** The engine with some of its verbs replaced. */
 export function altered(inner: Engine, changes: Partial<Engine>): Engine {
   return {
     name: inner.name,

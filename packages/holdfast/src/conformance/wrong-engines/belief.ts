@@ -1,14 +1,14 @@
 import type { Engine, Granted } from "../../engine.js";
 import { altered, alteredQueue, type WrongEngine } from "./altered.js";
 
-// What each of them says is good for twice as long as the store keeps the grant.
+// Each of these engines reports twice the life that the store keeps.
 
 function twice<A extends { readonly kind: string }>(answer: A): A {
   if (answer.kind !== "granted" && answer.kind !== "renewed") return answer;
   return { ...answer, ttlMs: (answer as unknown as Granted).ttlMs * 2 };
 }
 
-/** Remembers which grantIds were asked for before. */
+/** Remembers which grantIds were claimed before. */
 function repeats(): (grantId: string) => boolean {
   const seen = new Set<string>();
   return (grantId) => seen.size === seen.add(grantId).size;
@@ -34,7 +34,7 @@ function doublesRepeats(inner: Engine, verb: "tryAcquire" | "enqueue"): Engine {
 
 export const beliefDefects: readonly WrongEngine[] = [
   {
-    defect: "an acquired grant is told to be good for longer than it is kept",
+    defect: "an acquire reports a longer life than the grant has",
     law: "L19.1",
     overlay: (inner) =>
       altered(inner, {
@@ -42,12 +42,12 @@ export const beliefDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "an acquire repeated is told a longer life than the record has",
+    defect: "a repeated acquire reports a longer life than the grant has",
     law: "L19.2",
     overlay: (inner) => doublesRepeats(inner, "tryAcquire"),
   },
   {
-    defect: "a renewal is told a longer life than the record has",
+    defect: "a renewal reports a longer life than the grant has",
     law: "L19.3",
     overlay: (inner) =>
       altered(inner, {
@@ -55,7 +55,8 @@ export const beliefDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "a renewal that comes too late is told what it asked for, and gets nothing",
+    defect:
+      "a renewal that comes too late is confirmed with the ttl it asked for, and changes nothing",
     law: "L19.3",
     overlay: (inner) =>
       altered(inner, {
@@ -66,7 +67,7 @@ export const beliefDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "a grant given by enqueue is told to be good for longer than it is kept",
+    defect: "an enqueue reports a longer life than the grant has",
     law: "L19.4",
     overlay: (inner) =>
       alteredQueue(inner, {
@@ -74,7 +75,7 @@ export const beliefDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "a heartbeat tells of the whole ttl where a part of it is kept",
+    defect: "a heartbeat reports the whole ttl although only a part of it is left",
     law: "L19.5",
     overlay: (inner) =>
       alteredQueue(inner, {
@@ -83,7 +84,7 @@ export const beliefDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "a push tells of more than is kept",
+    defect: "a push reports a longer life than the grant has",
     law: "L19.6",
     overlay: (inner) =>
       alteredQueue(inner, {
@@ -92,7 +93,7 @@ export const beliefDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "a withdrawal that finds a grant tells of more than is kept",
+    defect: "a withdrawal that finds a grant reports a longer life than it has",
     law: "L19.7",
     overlay: (inner) =>
       alteredQueue(inner, {
@@ -100,12 +101,12 @@ export const beliefDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "an enqueue repeated at its turn tells of more than is kept",
+    defect: "an enqueue repeated at its turn reports a longer life than the grant has",
     law: "L19.8",
     overlay: (inner) => doublesRepeats(inner, "enqueue"),
   },
   {
-    defect: "a heartbeat that meets a release tells of more than is kept",
+    defect: "a heartbeat during a release reports a longer life than the grant has",
     law: "L19.9",
     overlay: (inner) =>
       alteredQueue(inner, {
@@ -114,7 +115,7 @@ export const beliefDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "a lease handed over by push is believed for more than is kept",
+    defect: "a lease granted by push is believed for longer than it is kept",
     law: "L19.10",
     overlay: (inner) =>
       alteredQueue(inner, {
@@ -123,7 +124,7 @@ export const beliefDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "the renewal of a lease that was passed on is believed for more than is kept",
+    defect: "the renewal of a handed-over lease is believed for longer than it is kept",
     law: "L19.11",
     overlay: (inner) =>
       altered(inner, {
@@ -131,7 +132,7 @@ export const beliefDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "a shorter renewal is carried out, and told as the longer one before it",
+    defect: "a shorter renewal is carried out, and answered with the longer ttl before it",
     law: "L19.12",
     overlay: (inner) => {
       let longest = 0;

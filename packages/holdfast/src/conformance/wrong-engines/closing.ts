@@ -137,12 +137,12 @@ export const delayDefects: readonly WrongEngine[] = [
     }),
   },
   {
-    defect: "check says true to everything",
+    defect: "check is always true",
     law: "L18.1",
     overlay: (inner) => altered(inner, { check: async () => true }),
   },
   {
-    defect: "check does not look at the mode",
+    defect: "check ignores the mode",
     law: "L18.1",
     overlay: (inner) =>
       altered(inner, {
@@ -152,7 +152,7 @@ export const delayDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "check does not look at the clock",
+    defect: "check ignores expiry",
     law: "L18.2",
     overlay: (inner, store) =>
       altered(inner, {
@@ -171,7 +171,7 @@ export const delayDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "check does not look at revocations",
+    defect: "check ignores revocations",
     law: "L18.6",
     overlay: (inner, store) =>
       altered(inner, {
@@ -186,13 +186,13 @@ export const delayDefects: readonly WrongEngine[] = [
       altered(inner, { revoke: (ref, call) => inner.revoke({ ...ref, force: true }, call) }),
   },
   {
-    defect: "a revocation with force waits like any other",
+    defect: "a forced revocation waits like any other",
     law: "L18.10",
     overlay: (inner) =>
       altered(inner, { revoke: (ref, call) => inner.revoke({ ...ref, force: false }, call) }),
   },
   {
-    defect: "a revocation hits whoever holds now",
+    defect: "a revocation hits the current holder",
     law: "L18.9",
     overlay: (inner, store) =>
       altered(inner, {
@@ -203,7 +203,7 @@ export const delayDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "a revocation says revoked to a token that nobody holds",
+    defect: "a revocation of a token that nobody holds is answered with revoked",
     law: "L18.9",
     overlay: (inner) =>
       altered(inner, {
@@ -219,7 +219,7 @@ export const delayDefects: readonly WrongEngine[] = [
     overlay: (inner) => altered(inner, { watch: { onChange: () => () => {} } }),
   },
   {
-    defect: "a waiter is given a grant that was revoked meanwhile",
+    defect: "a waiter is given a grant that was revoked before",
     law: "L18.16",
     overlay: (inner, store) =>
       alteredQueue(inner, {

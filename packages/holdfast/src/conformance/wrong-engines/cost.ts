@@ -4,7 +4,7 @@ import { altered, alteredQueue, holdingsOf, type WrongEngine } from "./altered.j
 
 const CROWD = 5;
 
-/** As much work for each as reading a record costs a server. */
+/** As much work for each entry as reading a record costs a server. */
 function read(records: Iterable<unknown>): void {
   for (const record of records) JSON.stringify(record, (_, value) => String(value));
 }

@@ -3,7 +3,7 @@ import { UsageError } from "../../errors.js";
 import { altered, alteredQueue, holdingsOf, type WrongEngine } from "./altered.js";
 import type { Overlay } from "./memory-harness.js";
 
-/** Grants where the backend said busy, as an engine would whose condition has a hole. */
+/** Grants although the backend said busy, like an engine whose condition has a hole. */
 function alsoGrants(hole: (claim: Claim) => boolean): Overlay {
   return (inner) =>
     altered(inner, {
@@ -59,7 +59,7 @@ export const countingDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "an enqueue is granted at once, whoever holds",
+    defect: "an enqueue is granted at once although others hold",
     law: "L1.5",
     overlay: (inner) =>
       alteredQueue(inner, {
@@ -77,7 +77,7 @@ export const countingDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         async tryAcquire(claim, call) {
-          // Looks, waits for the answer, and then takes: the classic.
+          // Check, wait for the answer, then take: the classic mistake.
           const free = holdingsOf(store, claim.resource).length === 0;
           await new Promise<void>((go) => setImmediate(go));
           if (!free) return inner.tryAcquire(claim, call);
@@ -93,7 +93,7 @@ export const countingDefects: readonly WrongEngine[] = [
       altered(inner, { tryAcquire: (claim, call) => inner.tryAcquire(looser(claim), call) }),
   },
   {
-    defect: "an expired permit is never given back",
+    defect: "an expired permit is never free again",
     law: "L2.4",
     overlay: (inner) =>
       altered(inner, {

@@ -2,7 +2,7 @@ import type { Granted } from "../../engine.js";
 import { altered, alteredQueue, type WrongEngine } from "./altered.js";
 import { GarbledAnswer } from "./garbling.js";
 
-/** Takes an answer that cannot be understood for this one. */
+/** Treats an answer that it cannot understand as this answer. */
 async function orElse<T>(asked: Promise<T>, taken: () => T): Promise<T> {
   try {
     return await asked;

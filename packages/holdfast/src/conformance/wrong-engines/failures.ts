@@ -11,7 +11,7 @@ async function or<T>(work: Promise<T>, instead: T): Promise<T> {
   }
 }
 
-/** Waits until the backend answers again, and then sends what failed under a new name. */
+/** Waits until the backend answers again, and then sends the failed request under a new grantId. */
 function resend(inner: Engine, claim: Parameters<Engine["tryAcquire"]>[0]): void {
   const again = async () => {
     const call = { startedAt: systemClock.now(), timeoutMs: 1_000, order: 0 };
@@ -23,7 +23,7 @@ function resend(inner: Engine, claim: Parameters<Engine["tryAcquire"]>[0]): void
   later();
 }
 
-/** The thread stands still: no timer and no other answer has its turn. */
+/** Blocks the thread: no timer and no other answer can run. */
 function stopProcess(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }

@@ -1,7 +1,7 @@
 import type { Engine } from "../../engine.js";
 import { EngineError } from "../../errors.js";
 import type { Misanswered, Relayed } from "../harness.js";
-import { gate } from "../patience.js";
+import { gate } from "../timing.js";
 import { altered } from "./altered.js";
 
 type Wrap = <Of extends unknown[], T>(ask: (...of: Of) => Promise<T>) => (...of: Of) => Promise<T>;
@@ -28,7 +28,7 @@ function everyVerb(inner: Engine, wrap: Wrap): Engine {
   });
 }
 
-/** A client that holds its calls back itself: for backends that are reached without a wire. */
+/** A client that delays its own calls: for backends that are reached without a wire. */
 export function relayedCalls(inner: Engine): Relayed {
   let held: ReturnType<typeof gate> | null = null;
   const wrap: Wrap =
@@ -49,14 +49,14 @@ export function relayedCalls(inner: Engine): Relayed {
   };
 }
 
-/** What a right engine makes of an answer that it does not understand. */
+/** The error with which a correct engine answers to a reply that it does not understand. */
 export class GarbledAnswer extends EngineError {
   constructor(shape: string) {
     super(`the answer is ${shape}`, { effect: "unknown", retryable: true });
   }
 }
 
-/** The request is carried out, and its answer comes in another shape. */
+/** The request is carried out, and its answer has a wrong shape. */
 export function garbledAnswers(inner: Engine): Misanswered {
   let shape: string | null = null;
   const wrap: Wrap =

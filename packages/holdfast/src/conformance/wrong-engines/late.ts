@@ -2,7 +2,7 @@ import { mintGrantId } from "../../core/holding/grant-id.js";
 import type { Call, Engine } from "../../engine.js";
 import { altered, alteredQueue, holdingOf, holdingsOf, type WrongEngine } from "./altered.js";
 
-/** Takes renewals in the order in which they arrive. */
+/** Applies renewals in the order of arrival. */
 function byArrival(inner: Engine): Engine {
   let arrived = 1e9;
   const now = (call: Call) => ({ ...call, order: ++arrived });
@@ -45,7 +45,7 @@ export const lateDefects: readonly WrongEngine[] = [
       }),
   })),
   {
-    defect: "a late acquire pushes out whoever holds",
+    defect: "a late acquire replaces the current holder",
     law: "L21.3",
     overlay: (inner, store) =>
       altered(inner, {
@@ -56,7 +56,7 @@ export const lateDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "a release ends whatever is held under that name",
+    defect: "a release ends every grant of that name",
     law: "L21.4",
     overlay: (inner, store) =>
       altered(inner, {
@@ -67,7 +67,7 @@ export const lateDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "a renewal makes a grant that is gone anew",
+    defect: "a renewal creates a gone grant again",
     law: "L21.6",
     overlay: (inner) =>
       altered(inner, {
@@ -83,7 +83,7 @@ export const lateDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "a heartbeat of somebody unknown stands in the queue again",
+    defect: "a heartbeat of an unknown waiter joins the queue again",
     law: "L21.7",
     overlay: (inner) => {
       const known = new Map<string, Parameters<NonNullable<Engine["queue"]>["enqueue"]>[0]>();
@@ -117,7 +117,7 @@ export const lateDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "a revocation hits whoever holds by now",
+    defect: "a late revocation hits the current holder",
     law: "L21.9",
     overlay: (inner, store) =>
       altered(inner, {
@@ -144,7 +144,7 @@ export const lateDefects: readonly WrongEngine[] = [
     },
   },
   {
-    defect: "each of several that ask at once is given a number of its own",
+    defect: "each of several simultaneous copies of a claim gets its own token",
     law: "L21.11",
     overlay: (inner) => {
       let extra = 0n;
@@ -157,7 +157,7 @@ export const lateDefects: readonly WrongEngine[] = [
     },
   },
   {
-    defect: "of renewals that overlap only the last finds its grant",
+    defect: "of overlapping renewals only the last one finds its grant",
     law: "L21.12",
     overlay: (inner) => {
       let latest = 0;
@@ -173,7 +173,7 @@ export const lateDefects: readonly WrongEngine[] = [
     },
   },
   {
-    defect: "a release repeated ends the next one's grant",
+    defect: "a repeated release ends the next holder's grant",
     law: "L21.13",
     overlay: (inner, store) => {
       const released = new Set<string>();
@@ -189,7 +189,7 @@ export const lateDefects: readonly WrongEngine[] = [
     },
   },
   {
-    defect: "an enqueue repeated gets a place of its own",
+    defect: "a repeated enqueue gets a second place",
     law: "L21.14",
     overlay: (inner) => {
       const asked = new Set<string>();
@@ -203,7 +203,7 @@ export const lateDefects: readonly WrongEngine[] = [
     },
   },
   {
-    defect: "an enqueue repeated only says where it stands",
+    defect: "a repeated enqueue only reports its position",
     law: "L7.11",
     overlay: (inner) => {
       const places = new Map<string, number>();

@@ -7,13 +7,13 @@ import type { Harness } from "../harness.js";
 import { findLaw } from "../suite.js";
 import { garbledAnswers, relayedCalls } from "./garbling.js";
 
-/** What may be laid over the memory engine: nothing, a narrower view, or a defect. */
+/** What may wrap the memory engine: nothing, a narrower view, or a defect. */
 export type Overlay = (engine: Engine, store: MemoryStore, servers: PretendedServers) => Engine;
 
-/** Servers that the memory engine does not have: it goes on whatever befalls them. */
+/** Simulated servers: the memory engine works on whatever happens to them. */
 export interface PretendedServers {
   readonly hung: ReadonlySet<number>;
-  /** How often any of them was restarted. */
+  /** How many restarts there were in total. */
   restarts: number;
 }
 
@@ -52,7 +52,7 @@ export function memoryHarness(
     sever: (engine) => wires.get(engine)!.cut("unknown"),
     survival: { ttlMs: SURVIVAL_TTL_MS, members },
     serverTimeUs: () => process.cpuUsage().user + process.cpuUsage().system,
-    // Who waits in memory is there as long as its process: silence costs nobody a place.
+    // A waiter in memory lives as long as its process, so silence costs no place.
     silence() {},
     truth(resource) {
       const now = store.instant(systemClock.now());

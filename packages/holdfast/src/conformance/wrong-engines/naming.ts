@@ -1,7 +1,7 @@
 import { altered, type WrongEngine } from "./altered.js";
 import type { Overlay } from "./memory-harness.js";
 
-/** An engine that stores something less than the name it was given. */
+/** An engine that stores less than the name it was given. */
 function folding(fold: (name: string) => string): Overlay {
   return (inner) =>
     altered(inner, {
@@ -71,7 +71,7 @@ export const nameDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "globs do not see upper and lower case",
+    defect: "globs ignore upper and lower case",
     law: "L9.7",
     overlay: (inner) =>
       altered(inner, {
@@ -82,7 +82,7 @@ export const nameDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "globs read LIKE's signs, too",
+    defect: "globs also read LIKE's special characters",
     law: "L9.7",
     overlay: (inner) =>
       altered(inner, {
@@ -92,7 +92,7 @@ export const nameDefects: readonly WrongEngine[] = [
   },
 ];
 
-/** What Redis Cluster reads as the hash tag of a key. */
+/** The part of a name that Redis Cluster reads as the hash tag of a key. */
 function hashTag(name: string): string {
   return /\{([^}]+)\}/.exec(name)?.[1] ?? name;
 }

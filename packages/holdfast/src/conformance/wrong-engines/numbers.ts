@@ -16,7 +16,7 @@ function numbered(
     });
 }
 
-/** One counter for all clients of a play; tokens of an earlier play do no harm. */
+/** One counter for all clients of a law; tokens of an earlier law do no harm. */
 let grants = 0n;
 const given = new Map<string, bigint>();
 
@@ -60,7 +60,7 @@ export const numberDefects: readonly WrongEngine[] = [
     },
   },
   {
-    defect: "readers that are in together share a token",
+    defect: "readers that hold together share a token",
     law: "L6.4",
     overlay: (inner, store) =>
       altered(inner, {
@@ -95,7 +95,7 @@ export const numberDefects: readonly WrongEngine[] = [
     defect: "tokens go back after a cut connection",
     law: "L6.9",
     overlay: (inner) => {
-      // It renumbers from what it knew before the cut, and others have been granted since.
+      // It continues from the number before the cut, although others were granted since.
       let known: bigint | null = null;
       return altered(inner, {
         async tryAcquire(claim, call) {

@@ -18,7 +18,7 @@ export const ownershipDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "renews whoever holds",
+    defect: "renews the current holder, whoever asks",
     law: "L3.2",
     overlay: (inner, store) =>
       altered(inner, {
@@ -66,7 +66,7 @@ export const ownershipDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "a withdrawal of an expired holder ends whoever holds now",
+    defect: "a withdrawal of an expired holder ends the current grant",
     law: "L3.6",
     overlay: (inner, store) =>
       alteredQueue(inner, {
@@ -162,7 +162,7 @@ export const ownershipDefects: readonly WrongEngine[] = [
     },
   },
   {
-    defect: "a repeated acquire finds itself in its own way",
+    defect: "a repeated acquire is blocked by its own grant",
     law: "L7.1",
     overlay: (inner, store) =>
       altered(inner, {

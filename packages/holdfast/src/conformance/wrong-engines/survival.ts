@@ -3,7 +3,7 @@ import { EngineError } from "../../errors.js";
 import { altered, type WrongEngine } from "./altered.js";
 import type { PretendedServers } from "./memory-harness.js";
 
-/** Talks to one server of several and to no other. */
+/** Talks to only one of several servers. */
 function loyalTo(server: number) {
   return (inner: Engine, _: unknown, { hung }: PretendedServers): Engine => {
     const reach = () => {
@@ -48,7 +48,7 @@ export const survivalDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "who connects needs one certain server",
+    defect: "a new client needs one particular server",
     law: "L22.3",
     overlay: loyalTo(2),
   },

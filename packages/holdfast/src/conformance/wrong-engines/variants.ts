@@ -2,8 +2,9 @@ import type { Engine, Failed, Gone, Renewed, RenewRef } from "../../engine.js";
 import type { Holding, MemoryStore } from "../../engines/memory/store.js";
 import { altered, alteredQueue, holdingOf, holdingsOf, type WrongEngine } from "./altered.js";
 
-// Each of these treats most grants right. It is wrong in one mode, for one index, at one place of a
-// batch, by one verb or for one ttl, and a law that asks in one way only does not see it.
+// Each of these engines treats most grants correctly. It is wrong in one mode, for one index, at
+// one place of a batch, by one verb or for one ttl. A law that asks in one way only does not
+// notice.
 
 type Answer = Renewed | Gone | Failed;
 type Which = (holding: Holding, ref: RenewRef, i: number) => boolean;
@@ -18,7 +19,7 @@ async function each(
   return answers;
 }
 
-/** Says "renewed" for a live grant, and leaves its end where it was. */
+/** Answers "renewed" for a live grant, and does not move its expiry. */
 function onlyAnswers(inner: Engine, store: MemoryStore, which: Which): Engine {
   return altered(inner, {
     renew: (refs, call) =>
@@ -35,7 +36,7 @@ function onlyAnswers(inner: Engine, store: MemoryStore, which: Which): Engine {
   });
 }
 
-/** Forgets the order of the renewals before, so that one which comes too late is carried out. */
+/** Forgets the order of earlier renewals, so that a late one is carried out. */
 function forgetsOrder(inner: Engine, store: MemoryStore, which: Which): Engine {
   return altered(inner, {
     renew: (refs, call) =>
@@ -48,7 +49,7 @@ function forgetsOrder(inner: Engine, store: MemoryStore, which: Which): Engine {
   });
 }
 
-/** Ends what is in the way of a claim that is ready to wait. */
+/** An enqueue ends the grants that are in its way. */
 function enqueueEnds(
   inner: Engine,
   store: MemoryStore,
@@ -70,7 +71,7 @@ const isShared = ({ claim }: Holding) => claim.mode === "shared";
 
 export const variantDefects: readonly WrongEngine[] = [
   {
-    defect: "a batch is answered as renewed, and only its first three grants are",
+    defect: "a batch is answered as renewed, but only its first three grants are renewed",
     law: "L19.13",
     overlay: (inner, store) => onlyAnswers(inner, store, (_holding, _ref, i) => i >= 3),
   },
@@ -112,7 +113,7 @@ export const variantDefects: readonly WrongEngine[] = [
     overlay: (inner, store) => onlyAnswers(inner, store, isShared),
   },
   {
-    defect: "the renewal of a lease that was passed on is answered and not carried out",
+    defect: "the renewal of a lease that was handed over is answered and not carried out",
     law: "L19.3",
     overlay: (inner, store) => onlyAnswers(inner, store, (_holding, { index = 0 }) => index > 0),
   },
@@ -139,7 +140,7 @@ export const variantDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "a push tells a reader of twice the life that is kept",
+    defect: "a push reports twice the life that is kept to a reader",
     law: "L19.6",
     overlay: (inner, store) =>
       alteredQueue(inner, {
@@ -166,12 +167,12 @@ export const variantDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "a grant that was left does not keep out who enqueues",
+    defect: "a grant that was left does not keep out an enqueue",
     law: "L4.19",
     overlay: (inner, store) => enqueueEnds(inner, store, ({ left }) => left),
   },
   {
-    defect: "a revoked holder does not keep out who enqueues",
+    defect: "a revoked holder does not keep out an enqueue",
     law: "L18.6",
     overlay: (inner, store) => enqueueEnds(inner, store, ({ revoked }) => revoked),
   },

@@ -20,7 +20,7 @@ test("a released lease is handed to the next local waiter without a call", async
   await next.release();
   const last = await now(third);
   assert.ok(last.token > next.token);
-  assert.equal(engine.calls("release"), 1, "only the opener's");
+  assert.equal(engine.calls("release"), 1, "only the first lease is released");
   assert.equal(engine.calls("enqueue"), 2, "the claim of the first served all three");
   await last.release();
   assert.equal(engine.calls("release"), 2);

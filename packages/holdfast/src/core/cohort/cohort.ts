@@ -13,7 +13,7 @@ import type { Grant } from "../holding/grant.js";
 import type { HeldLease } from "../holding/lease.js";
 import type { DirectController, LeaseController } from "../holding/lease-controller.js";
 import type { Timer } from "../runtime/clock.js";
-import { canHandOver, type HandOverBudget, type LocalTurn, tokensFor } from "./hand-over.js";
+import { canHandOver, type HandOverBudget, type LocalGrant, tokensFor } from "./hand-over.js";
 import { LocalQueue } from "./local-queue.js";
 import { type LocalHost, LocalWaiter } from "./local-waiter.js";
 
@@ -42,7 +42,7 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
   readonly #resource: string;
   readonly #common: CohortContext;
   #waiting = EMPTY;
-  #turn: LocalTurn | null = null;
+  #current: LocalGrant | null = null;
   #claim: PendingClaim | null = null;
   /** The waiter on whose terms the pending claim was made. */
   #leader: LocalWaiter | null = null;
@@ -78,7 +78,7 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
       const waiter = new LocalWaiter(terms, startedAt, clock, this, resolve, reject);
       if (this.#waiting === EMPTY) this.#waiting = new LocalQueue();
       this.#waiting.join(waiter);
-      this.#pump();
+      this.#updateClaim();
       if (!this.#isToldInTime(terms)) this.#startWaitTimers();
     });
   }
@@ -86,11 +86,11 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
   onTimeout(waiter: LocalWaiter): void {
     const leftMs = this.#isUnanswered() ? waiter.finalAnswerMs(this.#common.direct.clock.now()) : 0;
     if (leftMs > 0) waiter.remind(leftMs);
-    else this.#dismiss(waiter, this.#timeoutError(waiter));
+    else this.#rejectWaiter(waiter, this.#timeoutError(waiter));
   }
 
   onAbort(waiter: LocalWaiter, reason: unknown): void {
-    this.#dismiss(waiter, reason);
+    this.#rejectWaiter(waiter, reason);
   }
 
   /**
@@ -102,29 +102,29 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
       abandonGrant(this.#common.context.caller, grant, terms.callTimeoutMs);
       throw this.#closedBy;
     }
-    this.#turn = { grant, startedAt: now, index: 0 };
+    this.#current = { grant, startedAt: now, index: 0 };
     return this.#common.direct.hold(grant, 0, terms, now, this);
   }
 
   release(lease: HeldLease): Promise<"released" | "gone"> {
-    const turn = this.#turnOf(lease);
+    const local = this.#currentOf(lease);
     const next = this.#waiting.first;
-    if (next !== null && turn !== null && this.#canPassOn(turn, next)) {
-      this.#passOn(turn, lease, next);
+    if (next !== null && local !== null && this.#canHandOver(local, next)) {
+      this.#handOver(local, lease, next);
       return Promise.resolve("released");
     }
-    if (turn !== null) this.#turn = null;
+    if (local !== null) this.#current = null;
     const released = this.#common.direct.release(lease);
     // The next claim follows the release on the same connection. If nobody else waits, it is
     // granted at once.
-    this.#pump();
+    this.#updateClaim();
     return released;
   }
 
   onLost(lease: HeldLease): void {
     this.#common.direct.onLost(lease);
-    if (this.#turnOf(lease) !== null) this.#turn = null;
-    this.#pump();
+    if (this.#currentOf(lease) !== null) this.#current = null;
+    this.#updateClaim();
   }
 
   /** Rejects all waiters with this error; what is held stays held. */
@@ -134,11 +134,11 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
       this.#remove(waiter);
       waiter.reject(error);
     }
-    this.#pump();
+    this.#updateClaim();
   }
 
   granted(grant: Grant, now: number): void {
-    const leader = this.#claimEnded();
+    const leader = this.#clearClaim();
     this.#failure = null;
     const next = this.#waiting.first;
     // The last waiter may have left in the same tick. Or the first one needs more grace than the
@@ -149,7 +149,7 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
       this.#remove(next);
       this.#resolve(next, this.adopt(grant, next.terms, now));
     }
-    this.#pump();
+    this.#updateClaim();
     this.#startWaitTimers();
   }
 
@@ -159,10 +159,10 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
   failed(error: unknown, claim: PendingClaim): void {
     // We ended this claim ourselves, because nobody needed it.
     if (this.#claim !== claim) return;
-    const leader = this.#claimEnded();
+    const leader = this.#clearClaim();
     if (error instanceof AcquireTimeoutError) {
       // The leader's polling strategy has ended. The next leader polls by its own strategy.
-      this.#dismiss(leader, error);
+      this.#rejectWaiter(leader, error);
       return;
     }
     this.#failure = error;
@@ -184,11 +184,11 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
       this.#startWaitTimers();
       const wake = () => {
         this.#resting = null;
-        this.#pump();
+        this.#updateClaim();
       };
       this.#resting = clock.timer(restMs, wake, true);
     }
-    this.#pump();
+    this.#updateClaim();
   }
 
   onHolders(holders: readonly HolderView[]): void {
@@ -198,19 +198,20 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
   }
 
   /** Starts or ends the claim at the backend as the local waiters need it. */
-  #pump(): void {
+  #updateClaim(): void {
     const first = this.#waiting.first;
     if (first === null) {
-      this.#endClaim();
-      if (this.#turn === null) this.#common.onIdle(this);
+      this.#abortClaim();
+      if (this.#current === null) this.#common.onIdle(this);
     } else if (this.#claim === null && this.#resting === null) {
-      if (this.#turn === null || !this.#canPassOn(this.#turn, first)) this.#startClaim(first);
+      if (this.#current === null || !this.#canHandOver(this.#current, first))
+        this.#startClaim(first);
     }
   }
 
   #startClaim(leader: LocalWaiter): void {
     const { budget, context } = this.#common;
-    const others = this.#waiting.length - 1 + (this.#turn === null ? 0 : 1);
+    const others = this.#waiting.length - 1 + (this.#current === null ? 0 : 1);
     const tokens = tokensFor(others, budget, context.caller.engine.traits.tokenRange);
     const { terms, startedAt } = leader;
     // The claim belongs to the whole cohort, so the waitMs and retry of one waiter do not end it.
@@ -229,7 +230,7 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
   }
 
   /** Ends the pending claim, because nobody waits any more. */
-  #endClaim(): void {
+  #abortClaim(): void {
     const claim = this.#claim;
     this.#claim = null;
     claim?.abort(undefined);
@@ -239,21 +240,21 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
   }
 
   /** Forgets the pending claim, which is over, and returns its leader. */
-  #claimEnded(): LocalWaiter {
+  #clearClaim(): LocalWaiter {
     const leader = this.#leader!;
     this.#claim = null;
     this.#leader = null;
     return leader;
   }
 
-  #passOn(turn: LocalTurn, from: HeldLease, next: LocalWaiter): void {
+  #handOver(local: LocalGrant, from: HeldLease, next: LocalWaiter): void {
     this.#remove(next);
     const { direct } = this.#common;
-    const lease = direct.hold(turn.grant, ++turn.index, next.terms, direct.clock.now(), this);
+    const lease = direct.hold(local.grant, ++local.index, next.terms, direct.clock.now(), this);
     const waitedMs = lease.acquiredAt - next.startedAt;
     emit("handed-over", () => ({ ...lease.subject(), from: from.token, waitedMs }));
     this.#resolve(next, lease);
-    this.#pump();
+    this.#updateClaim();
   }
 
   #resolve(waiter: LocalWaiter, lease: HeldLease): void {
@@ -264,17 +265,17 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
     waiter.resolve(lease);
   }
 
-  #canPassOn(turn: LocalTurn, next: LocalWaiter): boolean {
-    return canHandOver(turn, next.terms, this.#common.budget, this.#common.direct.clock);
+  #canHandOver(local: LocalGrant, next: LocalWaiter): boolean {
+    return canHandOver(local, next.terms, this.#common.budget, this.#common.direct.clock);
   }
 
   /** Null when the lease uses an earlier grant. */
-  #turnOf(lease: HeldLease): LocalTurn | null {
-    return this.#turn?.grant === lease.grant ? this.#turn : null;
+  #currentOf(lease: HeldLease): LocalGrant | null {
+    return this.#current?.grant === lease.grant ? this.#current : null;
   }
 
   #localLease(): HeldLease | null {
-    const lease = this.#turn?.grant.lease ?? null;
+    const lease = this.#current?.grant.lease ?? null;
     return lease?.held ? lease : null;
   }
 
@@ -315,10 +316,10 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
     return new AcquireTimeoutError(this.#resource, waitedMs, this.holders());
   }
 
-  #dismiss(waiter: LocalWaiter, error: unknown): void {
+  #rejectWaiter(waiter: LocalWaiter, error: unknown): void {
     this.#remove(waiter);
     waiter.reject(error);
-    this.#pump();
+    this.#updateClaim();
   }
 
   #remove(waiter: LocalWaiter): void {

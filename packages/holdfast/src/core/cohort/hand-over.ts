@@ -13,7 +13,7 @@ export interface HandOverBudget {
 }
 
 /** A grant that the waiters of a process hand over to each other. */
-export interface LocalTurn {
+export interface LocalGrant {
   readonly grant: Grant;
   readonly startedAt: number;
   /** The index of the token in use: how often the grant was handed over. */
@@ -36,7 +36,7 @@ export function tokensFor(
  * the next waiter asked for. Otherwise a grant of its own serves it better.
  */
 export function canHandOver(
-  { grant, startedAt, index }: LocalTurn,
+  { grant, startedAt, index }: LocalGrant,
   next: Terms,
   { handOvers, handOverMs }: HandOverBudget,
   clock: Clock,

@@ -79,7 +79,11 @@ test("an aborted waiter leaves its place at the backend to a waiter that has non
   controller.abort(new Error("enough"));
   await s.clock.advance(10);
   for (const outcome of gone.outcomes) assert.equal(((await outcome) as Error).message, "enough");
-  assert.equal(s.engine.calls("withdraw") + s.engine.calls("release"), 0, "no place is given up");
+  assert.equal(
+    s.engine.calls("withdraw") + s.engine.calls("release"),
+    0,
+    "a place at the backend was given up",
+  );
   assert.equal(s.queued("a"), MOST_CLAIMS + 1, "the others have all places, and the rival its own");
   await s.keeper.release();
   await releaseAll(s, outcomes.slice(0, MOST_CLAIMS));
@@ -272,11 +276,7 @@ test("close ends all shared waiters, and leaves nothing at the backend", async (
   await s.locks.close();
   for (const outcome of outcomes) assert.ok((await outcome) instanceof ClosedError);
   assert.equal(s.queued("a"), 0);
-  assert.equal(
-    s.engine.calls("enqueue"),
-    MOST_CLAIMS,
-    "nobody sends a claim in order to be closed",
-  );
+  assert.equal(s.engine.calls("enqueue"), MOST_CLAIMS, "a claim was sent during close");
   await s.keeper.release();
   await s.other.close();
   assert.equal(s.clock.timers, 0);

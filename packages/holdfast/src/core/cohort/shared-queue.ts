@@ -69,7 +69,7 @@ export class SharedQueue implements LocalHost {
       const waiter = new SharedWaiter(terms, startedAt, clock, this, resolve, reject);
       this.#waiting.join(waiter);
       this.#firstUnsent ??= waiter;
-      this.#fill();
+      this.#sendClaims();
       waiter.startWaitTimer();
     });
   }
@@ -78,23 +78,23 @@ export class SharedQueue implements LocalHost {
   onTimeout(waiter: SharedWaiter): void {
     const leftMs = isUnanswered(waiter) ? waiter.finalAnswerMs(this.#now()) : 0;
     if (leftMs > 0) waiter.remind(leftMs);
-    else this.#dismiss(waiter, this.#timeoutError(waiter));
+    else this.#rejectWaiter(waiter, this.#timeoutError(waiter));
   }
 
   onAbort(waiter: SharedWaiter, reason: unknown): void {
-    this.#dismiss(waiter, reason);
+    this.#rejectWaiter(waiter, reason);
   }
 
   close(error: Error): void {
-    for (const waiter of this.#waiting) this.#dismiss(waiter, error);
+    for (const waiter of this.#waiting) this.#rejectWaiter(waiter, error);
   }
 
   onHolders(claim: SharedClaim, holders: readonly HolderView[]): void {
     this.#isAnswered = true;
     this.#holders = holders;
     const { waiter } = claim;
-    if (waiter.hasTimedOut(this.#now())) this.#dismiss(waiter, this.#timeoutError(waiter));
-    else this.#fill();
+    if (waiter.hasTimedOut(this.#now())) this.#rejectWaiter(waiter, this.#timeoutError(waiter));
+    else this.#sendClaims();
   }
 
   /**
@@ -111,7 +111,7 @@ export class SharedQueue implements LocalHost {
     const lease = this.#common.direct.hold(grant, 0, terms, now);
     emit("acquired", () => ({ ...lease.subject(), waitedMs: now - startedAt }));
     first.resolve(lease);
-    this.#fill();
+    this.#sendClaims();
   }
 
   failed(claim: SharedClaim, error: unknown): void {
@@ -129,7 +129,7 @@ export class SharedQueue implements LocalHost {
     const backendFails = error instanceof EngineError && !this.#anyAnswered();
     if (backendFails && this.#claims.size === 0) this.#failUnsent(error);
     // Send no more claims until another one is answered.
-    if (!backendFails || this.#claims.size === 0) this.#fill();
+    if (!backendFails || this.#claims.size === 0) this.#sendClaims();
   }
 
   /**
@@ -143,7 +143,7 @@ export class SharedQueue implements LocalHost {
     }
   }
 
-  #fill(): void {
+  #sendClaims(): void {
     while (this.#firstUnsent !== null && this.#claims.size < MOST_CLAIMS) {
       const waiter = this.#firstUnsent;
       this.#firstUnsent = waiter.after;
@@ -161,7 +161,7 @@ export class SharedQueue implements LocalHost {
   /**
    * The claim of this waiter keeps its place at the backend, for the first waiter that has none.
    */
-  #dismiss(waiter: SharedWaiter, error: unknown): void {
+  #rejectWaiter(waiter: SharedWaiter, error: unknown): void {
     const { claim } = waiter;
     this.#leave(waiter);
     waiter.reject(error);
@@ -173,7 +173,7 @@ export class SharedQueue implements LocalHost {
       this.#claims.delete(claim);
       claim.pending.abort(undefined);
     }
-    this.#fill();
+    this.#sendClaims();
   }
 
   #leave(waiter: SharedWaiter): void {

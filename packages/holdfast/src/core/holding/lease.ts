@@ -180,7 +180,7 @@ export class HeldLease implements Lease {
     }
   }
 
-  // Whoever knows the grantId can release the grant, so console.log(lease) must not show it.
+  // Anybody who knows the grantId can release the grant, so console.log(lease) must not show it.
   [inspect.custom]() {
     return `Lease ${inspect({ ...this.subject(), held: this.held })}`;
   }

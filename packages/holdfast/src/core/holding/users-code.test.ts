@@ -78,7 +78,7 @@ for (const end of ["returns", "throws", "goes on"] as const) {
       const options = { ...ALONE, signal: controller.signal, retry };
       assert.equal(await outcomeOf(locks.acquire("a", options)), reason);
     }
-    assert.equal(clock.timers, 0, "nothing rests");
+    assert.equal(clock.timers, 0, "a timer is left");
     // close() would hang if its count were wrong.
     const { opened, open } = gate();
     engine.inject("enqueue", { kind: "lose-reply" });

@@ -4,13 +4,13 @@ import type { Engine, RenewRef } from "../../engine.js";
 import { EngineError, LeaseLostError } from "../../errors.js";
 import { Locks } from "../../locks.js";
 import { recorder } from "../../test-support/recorder.fixture.js";
-import { gate, noting, stage as set } from "../test/stage.fixture.js";
+import { gate, recordingRenewals, stage as set } from "../test/stage.fixture.js";
 
 const record = recorder(afterEach);
 
 function stage() {
   const theatre = set();
-  const { noted, batches } = noting(theatre.engine);
+  const { noted, batches } = recordingRenewals(theatre.engine);
   return { ...theatre, batches, locks: new Locks(noted, { clock: theatre.clock }) };
 }
 
@@ -37,7 +37,7 @@ test("a holder gets its lease before its renewal is planned", async () => {
   const { clock, engine, locks } = stage();
   const hold = async (forMs: number) => {
     const lease = await locks.acquire("a", { ttlMs: 3_000 });
-    assert.equal(clock.timers, 0, "the holder goes on first");
+    assert.equal(clock.timers, 0, "the renewal was planned before the holder continued");
     if (forMs > 0) await clock.advance(forMs);
     await lease.release();
     await clock.advance(0);
@@ -483,7 +483,7 @@ test("close releases leases that are being renewed", async () => {
   assert.equal(engine.calls("renew"), 1);
   const closed = locks.close();
   await clock.advance(0);
-  assert.ok(await other.tryAcquire("a"), "it was left to expire");
+  assert.ok(await other.tryAcquire("a"), "it was not released");
   open();
   await closed;
 });
@@ -495,7 +495,7 @@ test("releasing all leases during a renewal leaves no timer once the renewal has
   engine.inject("renew", { kind: "hold-reply", until: opened });
   await clock.advance(1_000);
   for (const lease of leases) await lease.release();
-  assert.equal(clock.timers, 1, "that of the call itself is left");
+  assert.equal(clock.timers, 1, "only the timer of the call itself may be left");
   open();
   await clock.advance(0);
   assert.equal(clock.timers, 0);
@@ -533,7 +533,7 @@ test("a lease on a handed-over grant with a renewal under way is lost by its own
   assert.equal(engine.calls("renew"), 1);
   await first.release();
   const second = (await waiting)!;
-  assert.ok(second.remainingMs() < 11_000, "it was passed on");
+  assert.ok(second.remainingMs() < 11_000, "the lease did not get the former grant");
   await clock.advance(11_000);
   assert.deepEqual(
     lost.map(({ message }) => message.token),

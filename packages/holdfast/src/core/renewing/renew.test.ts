@@ -43,7 +43,7 @@ test("a lease is kept alive with a shorter ttl after renew()", async () => {
   const lease = await locks.acquire("a", { ttlMs: 30_000 });
   await lease.renew({ ttlMs: 3_000 });
   await clock.advance(20_000);
-  assert.ok(lease.held, "the keeper went on at the old pace");
+  assert.ok(lease.held, "the keeper renewed at the old interval");
 });
 
 test("a lease is kept alive with a longer ttl after renew()", async () => {
@@ -91,7 +91,7 @@ test("a renew() with a shorter ttl that arrives late cannot make two holders", a
   engine.cut();
   await clock.advance(4_000);
   const successor = await other.tryAcquire("a");
-  assert.ok(!(successor?.held && lease.held), "two hold the resource");
+  assert.ok(!(successor?.held && lease.held), "two clients hold the resource");
 });
 
 test("renew() refuses a ttl that acquire would refuse, before any call", async () => {
@@ -156,11 +156,11 @@ test("a loss that is reported while a renew() rests before its next try is notic
   engine.inject("renew", { kind: "fail" }, 2);
   const renewing = outcomeOf(lease.renew());
   await clock.advance(0);
-  assert.equal(engine.calls("renew"), 2, "the third try comes after a breath");
+  assert.equal(engine.calls("renew"), 2, "the third try did not wait for its rest");
   await other.revoke("a", { token: lease.token, force: true });
   await clock.advance(0);
-  assert.equal(engine.calls("renew"), 3, "the announced change cuts the rest short");
-  assert.equal(lease.held, false, "somebody else may hold it already");
+  assert.equal(engine.calls("renew"), 3, "the reported change did not end the rest");
+  assert.equal(lease.held, false, "the lease is held although it was revoked by force");
   assert.ok((await renewing) instanceof LeaseLostError);
 });
 
@@ -179,7 +179,7 @@ test("a change reported during a renew() makes its repeats follow without a rest
   assert.equal(engine.calls("renew"), 1);
   open();
   await clock.advance(0);
-  assert.equal(engine.calls("renew"), 3, "no try waits for a breath");
+  assert.equal(engine.calls("renew"), 3, "a try waited for a rest");
   assert.equal(lease.held, false);
   assert.ok((await renewing) instanceof LeaseLostError);
 });

@@ -14,7 +14,7 @@ const FAILED: Failed = { kind: "failed", effect: "unknown", error: new Error("sh
 function settled(batch: RenewalBatch, grants: readonly Grant[], answers: RenewalAnswer[]) {
   const byGroup = new Map<RenewalGroup, RenewalAnswer>();
   for (const { group, answer } of batch.settle(answers)) {
-    assert.equal(byGroup.has(group), false, "a group is told once");
+    assert.equal(byGroup.has(group), false, "a group has two outcomes");
     assert.ok(answer.kind !== "gone" || group.size === 1, "only a grant that is alone is gone");
     byGroup.set(group, answer);
   }

@@ -73,8 +73,8 @@ export class RenewalGroup implements HeapEntry {
   }
 
   /**
-   * The life that validUntil was computed with; shorter than ttlMs while a shorter renewal is
-   * unconfirmed.
+   * The life that validUntil was computed with. Shorter than ttlMs for a pushed grant, and while a
+   * renewal with a shorter ttl is unanswered.
    */
   get lifeMs(): number {
     return this.#lifeMs;

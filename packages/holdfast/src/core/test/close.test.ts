@@ -15,7 +15,7 @@ const KINDS: Record<string, AcquireOptions> = {
   cohort: {},
   strict: { fair: "strict" },
   shared: { mode: "shared" },
-  "no patience": { waitMs: 0 },
+  "no wait": { waitMs: 0 },
 };
 
 test("close releases what is held, tells its holders, and does not affect other connections", async () => {
@@ -68,15 +68,15 @@ for (const kind of ["cohort", "strict", "shared"] as const) {
     await locks.close();
     const error = await waiting;
     assert.ok(error instanceof ClosedError, String(error));
-    assert.ok(!(error instanceof UsageError), "whoever waited made no mistake");
+    assert.ok(!(error instanceof UsageError), "the waiting caller made no mistake");
     assert.equal(error.code, "CLOSED");
     assert.equal(
       store.resources.get("a")?.queue.length,
       0,
-      "a waiter of a closed client stands in the queue",
+      "a waiter of a closed client is in the queue",
     );
     await holder.release();
-    assert.ok(await other.tryAcquire("a"), "nobody is in the way");
+    assert.ok(await other.tryAcquire("a"), "somebody is in the way");
   });
 }
 
@@ -224,7 +224,7 @@ for (const [kind, options] of Object.entries(KEPT)) {
     await locks.close();
     assert.equal(await running, "closed");
     assert.deepEqual(seen, [false, false], "not held any more, and nobody else is let in yet");
-    assert.ok(await other.tryAcquire("a"), "it was given back");
+    assert.ok(await other.tryAcquire("a"), "it was not released");
     assert.equal(store.resources.size, 1);
   });
 
@@ -243,7 +243,7 @@ for (const [kind, options] of Object.entries(KEPT)) {
     const closing = locks.close();
     await clock.advance(1_000);
     await closing;
-    assert.equal(await other.tryAcquire("a"), null, "nobody is let in under it");
+    assert.equal(await other.tryAcquire("a"), null, "somebody was let in while the run goes on");
     go();
     const lost = await running;
     assert.ok(lost instanceof LeaseLostError && lost.reason === "closed", String(lost));

@@ -4,7 +4,11 @@ import { MemoryStore, memoryEngine } from "../../engines/memory/index.js";
 import { HoldfastError } from "../../errors.js";
 import { Locks } from "../../locks.js";
 import type { AcquireOptions } from "../../options.js";
-import { type Random, randomOf, withChance } from "../../test-support/seeded-random.fixture.js";
+import {
+  type Random,
+  randomOf,
+  withSeededRandom,
+} from "../../test-support/seeded-random.fixture.js";
 import { ManualClock } from "../../testing/index.js";
 import { exponential } from "../acquiring/retry.js";
 import type { Lease } from "../holding/lease.js";
@@ -206,7 +210,7 @@ export async function runSchedule(
   crowded = false,
 ): Promise<void> {
   try {
-    await withChance(randomOf(-seed), async () => {
+    await withSeededRandom(randomOf(-seed), async () => {
       const schedule = new Play(seed, makeWire, resources, crowded);
       for (let step = 0; step < steps; step++) await schedule.step();
       await schedule.end();

@@ -16,7 +16,7 @@ export function stage(options: Omit<ConnectOptions, "clock"> = {}, clock = new M
 }
 
 /** The same engine, and a record of every batch of renewals that it got. */
-export function noting(engine: FlakyEngine): {
+export function recordingRenewals(engine: FlakyEngine): {
   readonly noted: Engine;
   readonly batches: (readonly RenewRef[])[];
 } {

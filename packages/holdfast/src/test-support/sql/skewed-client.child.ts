@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { within } from "../../conformance/patience.js";
+import { within } from "../../conformance/timing.js";
 import type { Lease } from "../../core/holding/lease.js";
 import type { Locks } from "../../locks.js";
 import type { AcquireOptions } from "../../options.js";

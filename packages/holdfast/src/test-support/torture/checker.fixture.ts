@@ -1,6 +1,6 @@
 import type { Contended, Entry, Reading } from "./history.fixture.js";
 
-/** One lease as its holder saw it: held from the first sight of it to the last. */
+/** One lease as its holder saw it: held from the first observation to the last. */
 export interface Hold {
   readonly lease: string;
   readonly resource: string;
@@ -13,15 +13,15 @@ export interface Hold {
 
 type Sight = Extract<Entry, { e: "held" }>;
 
-// A backend rounds to milliseconds, and its clock and ours may drift apart while a reading travels.
+// A backend rounds to milliseconds, and its clock and ours may drift apart during a reading.
 const SLACK_MS = 25;
-/** More than one grant can reserve. */
+/** More tokens than one grant can reserve. */
 const LONGEST_RANGE = 1024n;
 
-/** Ends of an acquire that say that the engine is wrong, or that we are. */
+/** Error codes of an acquire that show a defect of the engine or of the test. */
 const NEVER = new Set(["CONTRACT", "USAGE", "UNSUPPORTED"]);
 
-/** Decides from the history alone. Gives what is wrong, a sentence each. */
+/** Checks the history alone. Returns the violations, one sentence each. */
 export function violations(
   entries: readonly Entry[],
   readings: readonly Reading[],
@@ -49,11 +49,11 @@ export function violations(
   return found;
 }
 
-/** What holders and others did that changes what may be expected of a lease. */
+/** Actions of holders and others that change what may be expected of a lease. */
 interface Promises {
   readonly shrunk: ReadonlySet<string>;
   readonly givenBack: ReadonlySet<string>;
-  /** Until when each keeps others out, whatever happens. */
+  /** By lease: the instant until which it keeps others out in any case. */
   readonly kept: ReadonlyMap<string, number>;
   readonly forced: ReadonlySet<string>;
   readonly killed: ReadonlySet<string>;
@@ -92,7 +92,7 @@ export function holdsOf(entries: readonly Entry[]): Hold[] {
       resource: first.resource,
       exclusive: first.mode === "exclusive",
       token: BigInt(first.token),
-      // Between these two instants it was held for certain.
+      // The lease was certainly held between these two instants.
       from: first.to,
       to: seen.at(-1)!.from,
       sights: seen,
@@ -100,7 +100,9 @@ export function holdsOf(entries: readonly Entry[]): Hold[] {
   });
 }
 
-/** Sweeps over the holds in time: an exclusive one is alone, shared ones are at most so many. */
+/**
+ * Sweeps over the holds in time: an exclusive one must be alone, shared ones must keep the limit.
+ */
 function overlaps(holds: readonly Hold[], limit: number): string[] {
   const found: string[] = [];
   const open = new Set<Hold>();
@@ -109,7 +111,7 @@ function overlaps(holds: readonly Hold[], limit: number): string[] {
     { at: hold.from, hold, opens: true },
     { at: hold.to, hold, opens: false },
   ]);
-  // Where one ends at the instant at which another begins, they do not overlap.
+  // A hold that ends when another begins does not overlap it.
   steps.sort((a, b) => a.at - b.at || Number(a.opens) - Number(b.opens));
   for (const { hold, opens } of steps) {
     if (!opens) {
@@ -140,7 +142,7 @@ function tokensTwice(holds: readonly Hold[]): string[] {
     .map(([token, count]) => `${holds[0]!.resource}: token ${token} was given to ${count} leases`);
 }
 
-/** Nobody holds within the lock-delay of a lease that was lost, or while a run keeps others out. */
+/** Nobody may hold within the lock-delay of a lost lease, or while a run keeps others out. */
 function tooEarly(holds: readonly Hold[], lockDelayMs: number, promises: Promises): string[] {
   const closedUntil = ({ lease, sights }: Hold): number => {
     const last = sights.at(-1)!;
@@ -163,7 +165,10 @@ function tooEarly(holds: readonly Hold[], lockDelayMs: number, promises: Promise
   return found;
 }
 
-/** A grant has a greater token than every exclusive one before it, and an exclusive one than all. */
+/**
+ * A grant needs a greater token than every earlier exclusive grant; an exclusive grant, than all
+ * earlier ones.
+ */
 function tokensGoneBack(holds: readonly Hold[]): string[] {
   const found: string[] = [];
   const inTime = [...holds].sort((a, b) => a.from - b.from);
@@ -177,7 +182,10 @@ function tokensGoneBack(holds: readonly Hold[]): string[] {
   return found;
 }
 
-/** Whose range the token is of: the nearest grant that begins before it. Readers have no ranges. */
+/**
+ * The grant whose range contains the token: the nearest one that begins before it. Readers have no
+ * ranges.
+ */
 function grantOf(
   { token, exclusive }: Hold,
   grants: Reading["grants"],
@@ -187,7 +195,10 @@ function grantOf(
   return before.sort((a, b) => (a.token > b.token ? -1 : 1))[0];
 }
 
-/** A lease that was held before a reading and after it was there, for at least as long as it believed. */
+/**
+ * A lease that was held before and after a reading must be in it, for at least as long as its
+ * holder believed.
+ */
 function beliefs(holds: readonly Hold[], readings: readonly Reading[]): string[] {
   const found: string[] = [];
   for (const { resource, from, to, grants } of readings) {

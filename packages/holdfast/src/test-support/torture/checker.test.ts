@@ -7,7 +7,9 @@ const PLAIN = { name: "plain", limit: 0, lockDelayMs: 0 };
 const CATALOGUE = { name: "catalogue", limit: Infinity, lockDelayMs: 0 };
 const PERMITS = { name: "permits", limit: 2, lockDelayMs: 0 };
 
-/** A lease that was seen to be held at each of these instants, and believed for a second from each. */
+/**
+ * A lease that was observed as held at each of these instants, and believed for a second from each.
+ */
 function held(
   token: number,
   at: readonly number[],
@@ -23,7 +25,7 @@ function reading(at: number, grants: Reading["grants"]): Reading {
   return { resource: "plain", from: at, to: at + 1, grants };
 }
 
-test("leases one after the other with rising tokens are in order", () => {
+test("successive leases with rising tokens are no violation", () => {
   const entries = [...held(1, [0, 10, 20]), ...held(2, [30, 40]), ...held(5, [41, 50])];
   assert.deepEqual(violations(entries, [], [PLAIN]), []);
 });
@@ -58,7 +60,7 @@ test("a token that repeats or goes back is found", () => {
   assert.match(violations(back, [], [PLAIN]).join(), /token 1 came after 2/);
 });
 
-test("a belief beyond what the backend had is found", () => {
+test("a belief beyond the backend's record is found", () => {
   const entries = held(1, [0, 100]);
   const enough = reading(50, [{ token: 1n, remainingMs: 960 }]);
   assert.deepEqual(violations(entries, [enough], [PLAIN]), []);
@@ -67,14 +69,14 @@ test("a belief beyond what the backend had is found", () => {
   assert.match(violations(entries, [reading(50, [])], [PLAIN]).join(), /had no such grant/);
 });
 
-test("a token of a range is looked for in its grant, and a lease that shrank is not measured", () => {
+test("a token of a range is matched with its grant, and a shortened lease is not measured", () => {
   const short = reading(50, [{ token: 1n, remainingMs: 300 }]);
   assert.match(violations(held(900, [0, 100]), [short], [PLAIN]).join(), /token 900 believed/);
   const shrunk: Entry[] = [{ e: "shrinks", lease: "lease 1" }, ...held(1, [0, 100])];
   assert.deepEqual(violations(shrunk, [short], [PLAIN]), []);
 });
 
-test("of several grants the nearest below a token is the one it belongs to", () => {
+test("a token belongs to the nearest grant below it", () => {
   const two = reading(50, [
     { token: 1n, remainingMs: 300 },
     { token: 9n, remainingMs: 960 },
@@ -82,7 +84,7 @@ test("of several grants the nearest below a token is the one it belongs to", () 
   assert.deepEqual(violations(held(9, [0, 100]), [two], [PLAIN]), []);
 });
 
-test("a reading before the lease or after it says nothing", () => {
+test("a reading before the lease or after it proves nothing", () => {
   const readings = [reading(0, []), reading(200, [])];
   assert.deepEqual(violations(held(1, [50, 100]), readings, [PLAIN]), []);
 });
@@ -138,7 +140,7 @@ test("where a process was killed, the lock-delay counts from the last sight of i
   );
 });
 
-test("a successor before the end of what a run keeps closed is found", () => {
+test("a successor before the end of a run's atLeastMs is found", () => {
   const keeps: Entry = { e: "keeps", lease: "lease 1", until: 500 };
   const run = [...held(1, [0, 100]), keeps];
   assert.match(
@@ -148,7 +150,7 @@ test("a successor before the end of what a run keeps closed is found", () => {
   assert.deepEqual(violations([...run, ...held(2, [510, 520])], [], [PLAIN]), []);
 });
 
-test("a lease that is ended by force is no measure any more, and its neighbours are", () => {
+test("a lease revoked by force is no longer measured, and its neighbours are", () => {
   const on = { resource: "catalogue", mode: "shared" } as const;
   const forced: Entry = { e: "forced", resource: "catalogue", token: "1" };
   const reader = held(1, [0, 100], on);
@@ -158,7 +160,7 @@ test("a lease that is ended by force is no measure any more, and its neighbours 
   assert.match(violations([...two, forced, ...writer], [], [CATALOGUE]).join(), /token 2 and tok/);
 });
 
-test("an error that no engine and no caller of ours may make is found", () => {
+test("an error that neither an engine nor the test may cause is found", () => {
   const end = (code: string): Entry => ({ e: "ended", code, at: 0 });
   assert.deepEqual(violations([end("BUSY"), end("ENGINE"), end("LEASE_LOST")], [], [PLAIN]), []);
   assert.match(violations([end("CONTRACT")], [], [PLAIN]).join(), /CONTRACT/);

@@ -9,13 +9,13 @@ interface Server {
   restart(): Promise<void>;
 }
 
-/** For each process a relay to each of these servers. */
+/** One relay per process to each of these servers. */
 export function relaysTo(ports: readonly number[]): Promise<Relay[][]> {
   const ofOne = () => Promise.all(ports.map((port) => Relay.start(port)));
   return Promise.all(Array.from({ length: PROCESSES }, ofOne));
 }
 
-/** What can happen between one process and its backend. */
+/** Faults between one process and its backend. */
 export function relayFaults(relays: readonly Relay[], longestMs: number): Fault[] {
   const fault = (
     name: string,
@@ -34,8 +34,8 @@ export function relayFaults(relays: readonly Relay[], longestMs: number): Fault[
   return [
     fault("cut", (relay) => relay.cut(), mend),
     fault("hang", (relay) => relay.hang(), mend),
-    // A connection that has lost bytes must not go on: every later answer would be taken for that of an
-    // earlier request, which no network does.
+    // A connection that has lost bytes must be closed: otherwise every later answer would be taken
+    // for that of an earlier request, which no network does.
     fault(
       "mute",
       (relay) => relay.mute(),
@@ -44,7 +44,7 @@ export function relayFaults(relays: readonly Relay[], longestMs: number): Fault[
         relay.mend();
       },
     ),
-    // What was sent meanwhile arrives late, in part after its sender has given up.
+    // Requests sent during the fault arrive late, some after their sender has given up.
     fault(
       "late",
       (relay) => relay.hold(),
@@ -53,7 +53,7 @@ export function relayFaults(relays: readonly Relay[], longestMs: number): Fault[
   ];
 }
 
-/** One process reaches none of the servers. */
+/** One process cannot reach any server. */
 export function cutOffFault(relays: readonly (readonly Relay[])[], longestMs: number): Fault {
   return {
     name: "process cut off",
@@ -66,7 +66,7 @@ export function cutOffFault(relays: readonly (readonly Relay[])[], longestMs: nu
   };
 }
 
-/** Killed and started again on the data that it had made durable. */
+/** A server is killed and started again on its durable data. */
 export function restartFault(pick: (random: Random) => Server | Promise<Server>): Fault {
   return {
     name: "server killed",
@@ -74,7 +74,7 @@ export function restartFault(pick: (random: Random) => Server | Promise<Server>)
   };
 }
 
-/** Stopped, and continued as if nothing had happened. */
+/** A server is stopped, and continued as if nothing had happened. */
 export function hangFault(
   pick: (random: Random) => Server | Promise<Server>,
   longestMs: number,

@@ -1,8 +1,8 @@
 import type { Mode } from "../../engine.js";
 
-/** What a process of the torture wrote down, one line of JSON each, in the time of the host's clock. */
+/** The log of one process, one line of JSON per entry, in the time of the host's clock. */
 export type Entry =
-  /** A lease was held at some instant between from and to, and was believed until at least `until`. */
+  /** A lease was held at some instant between from and to, and believed until at least `until`. */
   | {
       readonly e: "held";
       readonly lease: string;
@@ -13,20 +13,20 @@ export type Entry =
       readonly to: number;
       readonly until: number;
     }
-  /** Its holder is about to ask for a shorter life: what it believed until now is no measure any more. */
+  /** The holder is about to ask for a shorter ttl: its earlier belief is no longer measured. */
   | { readonly e: "shrinks"; readonly lease: string }
-  /** Its holder gives it back before its end, so no lock-delay follows. */
+  /** The holder releases the lease before its end, so no lock-delay follows. */
   | { readonly e: "gives-back"; readonly lease: string }
-  /** Whatever becomes of its holder, nobody else may hold until then. */
+  /** Nobody else may hold until then, even if the holder dies. */
   | { readonly e: "keeps"; readonly lease: string; readonly until: number }
-  /** Somebody is about to end it by force: what its holder believes is nobody's promise any more. */
+  /** Somebody is about to revoke it by force: its holder's belief no longer counts. */
   | { readonly e: "forced"; readonly resource: string; readonly token: string }
-  /** This process was killed, on a backend that ends the grants of the dead before their time. */
+  /** This process was killed, on a backend that ends the grants of dead processes early. */
   | { readonly e: "killed"; readonly pid: number }
   /** An acquire ended without a lease. */
   | { readonly e: "ended"; readonly code: string; readonly at: number };
 
-/** What the backend had of a resource at some instant between from and to. */
+/** The backend's record of a resource at some instant between from and to. */
 export interface Reading {
   readonly resource: string;
   readonly from: number;
@@ -34,21 +34,21 @@ export interface Reading {
   readonly grants: readonly { readonly token: bigint; readonly remainingMs: number }[];
 }
 
-/** What a resource of the torture is, which tells the checker what may happen on it. */
+/** The kind of a resource, which tells the checker what may happen on it. */
 export interface Contended {
   readonly name: string;
-  /** How many may hold it at once in shared mode; 0 for an exclusive one. */
+  /** The most holders at once in shared mode; 0 for an exclusive resource. */
   readonly limit: number;
   readonly lockDelayMs: number;
-  /** Left out: one at a time. group: many at once, for several ttls. once: by locks.once. */
+  /** Default: one at a time. group: many at once, for several ttls. once: by locks.once. */
   readonly kind?: "group" | "once";
 }
 
 export const COUNTED = "count";
-/** More than one process takes, so that they meet. */
+/** More names than one process takes, so that the processes meet. */
 const GROUPED = 50;
 
-/** What is contended for, as far as the engine has these modes. */
+/** The contended resources, as far as the engine has these modes. */
 export function contended(can: {
   readonly shared: boolean;
   readonly limits: boolean;
@@ -56,7 +56,7 @@ export function contended(can: {
 }): readonly Contended[] {
   return [
     { name: COUNTED, limit: 0, lockDelayMs: 0 },
-    // Several of each kind: while one waits for a holder that was stopped, the others go on.
+    // Several of each kind: while one waits for a stopped holder, the others continue.
     ...["plain", "simple", "bare"].map((name) => ({ name, limit: 0, lockDelayMs: 0 })),
     ...(can.lockDelay ? [{ name: "delayed", limit: 0, lockDelayMs: 200 }] : []),
     ...(can.shared ? [{ name: "catalogue", limit: Infinity, lockDelayMs: 0 }] : []),
@@ -69,7 +69,7 @@ export function contended(can: {
   ];
 }
 
-/** What a process is told when it starts; it travels as JSON. */
+/** The job of a process; sent as JSON. */
 export interface WorkerJob {
   readonly url: string;
   readonly log: string;

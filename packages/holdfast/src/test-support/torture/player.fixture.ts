@@ -19,47 +19,49 @@ const MAIN = fileURLToPath(new URL("./worker.child.js", import.meta.url));
 export const PROCESSES = 4;
 const LOOPS = 8;
 const READ_EVERY_MS = 15;
-/** After the last fault: what is broken is mended, and everybody must get on. */
+/** The time without faults at the end, in which every process must recover. */
 const QUIET_MS = 4_000;
-/** On a busy machine it takes longer until everybody has got on. */
+/** On a busy machine the recovery takes longer. */
 const MOST_QUIET_MS = 60_000;
-/** A last acquire waits for 15 s at most, and a busy machine takes its time; more than this is a hang. */
+/** A last acquire waits for 15 s at most, and a busy machine is slow; more than this is a hang. */
 const END_MS = 60_000;
 
-/** Something that goes wrong with one backend. Resolves when it is over. */
+/** One fault of a backend. inflict() resolves when it is over. */
 export interface Fault {
   readonly name: string;
   inflict(random: Random): Promise<void>;
 }
 
-/** Where a torture takes place. */
+/** The backend of a torture test, and how to reach and disturb it. */
 export interface Place extends AsyncDisposable {
   readonly ttlMs: number;
   readonly can: Parameters<typeof contended>[0];
-  /** By which process number `index` reaches the backend. */
+  /** The URL by which process number `index` reaches the backend. */
   url(index: number): string;
-  /** By which the backend is reached undisturbed. */
+  /** A URL that is never disturbed. */
   readonly directUrl: string;
-  /** Besides those that every process meets: it is killed, and stopped past its ttl. */
+  /** In addition to the faults of every process, which is killed, or stopped past its ttl. */
   readonly faults: readonly Fault[];
-  /** What the backend has in its records, not what the engine says of them; fails while it is away. */
+  /** The backend's own record, not what the engine says of it; fails while the backend is down. */
   truth(resource: string): Promise<readonly TrueGrant[]> | readonly TrueGrant[];
-  /** Whether the grants of a dead process end before their time. */
+  /** Whether the grants of a dead process end early. */
   readonly noticesDeath?: boolean;
 }
 
 export interface Terms {
   readonly forMs: number;
   readonly seed: number;
-  /** Fewer than these prove nothing. */
+  /** Fewer grants or faults than these prove nothing. */
   readonly leastGrants: number;
   readonly leastFaults: number;
 }
 
-/** For every run of the tests: enough to see that it works, on a busy machine too. */
+/** For every test run: enough to see that it works, even on a busy machine. */
 export const MOMENT: Terms = { forMs: 5_000, seed: 1, leastGrants: 50, leastFaults: 5 };
 
-/** For the long tests. A failure names the seed; it picks the same faults, not the same schedule. */
+/**
+ * For the long tests. A failure names the seed, which gives the same faults, not the same schedule.
+ */
 export const MINUTE: Terms = {
   forMs: 60_000,
   seed: Number(process.env.HOLDFAST_SEED ?? randomInt(1_000_000)),
@@ -67,19 +69,19 @@ export const MINUTE: Terms = {
   leastFaults: 50,
 };
 
-/** Lets processes contend on a backend while everything goes wrong, and judges what they wrote down. */
+/** Lets processes contend on a backend under faults, and checks what they logged. */
 export async function torture(place: Place, terms: Terms): Promise<void> {
-  const player = new Player(place, terms);
+  const run = new TortureRun(place, terms);
   try {
-    await player.play();
-    player.judge();
-    await player.nothingIsLeft();
+    await run.contend();
+    run.judge();
+    await run.nothingIsLeft();
   } finally {
-    await player.end();
+    await run.end();
   }
 }
 
-class Player {
+class TortureRun {
   readonly #place: Place;
   readonly #terms: Terms;
   readonly #random: Random;
@@ -102,15 +104,15 @@ class Player {
     this.#random = randomOf(terms.seed);
   }
 
-  async play(): Promise<void> {
+  async contend(): Promise<void> {
     for (let i = 0; i < PROCESSES; i++) this.#start(i);
     const until = hostInstant() + this.#terms.forMs;
-    const lanes = [this.#disturbProcesses(until), this.#disturbBackend(until)];
+    const disturbances = [this.#disturbProcesses(until), this.#disturbBackend(until)];
     const reading = this.#readTruth();
-    await Promise.all(lanes);
+    await Promise.all(disturbances);
     this.#quietFrom = hostInstant();
     do await sleep(QUIET_MS);
-    while (!this.#gotOn() && hostInstant() < this.#quietFrom + MOST_QUIET_MS);
+    while (!this.#allRecovered() && hostInstant() < this.#quietFrom + MOST_QUIET_MS);
     this.#over = true;
     await reading;
     await Promise.all([...this.#children.values()].map((child) => this.#finish(child)));
@@ -145,11 +147,11 @@ class Player {
     const { leastGrants, leastFaults } = this.#terms;
     assert.ok(holds.length >= leastGrants, `weak: ${holds.length} grants of ${leastGrants}`);
     assert.ok(this.#faultCount >= leastFaults, `weak: fewer than ${leastFaults} faults`);
-    assert.deepEqual(this.#notGot(holds), [], "nobody got these after the faults were over");
+    assert.deepEqual(this.#notRecovered(holds), [], "nobody got these after the faults were over");
     assert.ok(this.#register.value > 0, "nobody counted");
   }
 
-  /** Everybody has gone: nobody waits, and what was held is over within its time. */
+  /** All processes have ended: nobody may wait, and every grant must end within its ttl. */
   async nothingIsLeft(): Promise<void> {
     const { directUrl, ttlMs } = this.#place;
     const locks = await connect(directUrl, { defaults: { ttlMs } });
@@ -194,7 +196,7 @@ class Player {
     });
     this.#children.set(index, child);
     child.on("message", (asked: Asked) => {
-      // A process that was killed meanwhile needs no answer.
+      // A killed process needs no answer.
       const answer = this.#register.answer(asked);
       if (child.connected) child.send(answer, () => {});
     });
@@ -215,10 +217,13 @@ class Player {
     assert.notEqual(await Promise.race([gone, late]), "late", "a process did not come to its end");
   }
 
-  /** Kills and stops: the stopped must live to try what they no longer may. */
+  /**
+   * Kills and stops processes. A stopped one continues after its ttl and tries what it no longer
+   * may.
+   */
   async #disturbProcesses(until: number): Promise<void> {
     const { ttlMs } = this.#place;
-    while (this.#goesOn(until)) {
+    while (this.#continues(until)) {
       await sleep(150 + this.#random(500));
       const children = [...this.#children.values()].filter((child) => !this.#stopped.has(child));
       const victim = children[this.#random(children.length)];
@@ -240,7 +245,7 @@ class Player {
 
   async #disturbBackend(until: number): Promise<void> {
     const { faults } = this.#place;
-    while (faults.length > 0 && this.#goesOn(until)) {
+    while (faults.length > 0 && this.#continues(until)) {
       await sleep(100 + this.#random(400));
       const fault = faults[this.#random(faults.length)]!;
       await fault.inflict(this.#random);
@@ -248,10 +253,10 @@ class Player {
     }
   }
 
-  /** Reads what the backend has, again and again; while it is away there is nothing to read. */
+  /** Reads the backend's record repeatedly; while the backend is down there is nothing to read. */
   async #readTruth(): Promise<void> {
     const all = contended(this.#place.can);
-    // In turn one of the few and one of the many, which would else crowd the few out.
+    // Alternates between the few and the many, which would otherwise crowd the few out.
     const few = all.filter(({ kind }) => kind !== "group");
     const many = all.filter(({ kind }) => kind === "group");
     for (let turn = 0; !this.#over; turn++) {
@@ -268,18 +273,18 @@ class Player {
     }
   }
 
-  /** On a busy machine it takes longer until there are enough grants and faults to prove something. */
-  #goesOn(until: number): boolean {
+  /** On a busy machine it takes longer to get enough grants and faults to prove something. */
+  #continues(until: number): boolean {
     if (hostInstant() < until) return true;
     return hostInstant() < until + this.#terms.forMs * 9 && this.#isWeak();
   }
 
-  #gotOn(): boolean {
-    return this.#notGot(holdsOf(this.#entries())).length === 0;
+  #allRecovered(): boolean {
+    return this.#notRecovered(holdsOf(this.#entries())).length === 0;
   }
 
-  /** What is held one at a time, and has not been since the faults were over. */
-  #notGot(holds: readonly Hold[]): string[] {
+  /** Resources that are held one at a time, and that nobody has held since the faults were over. */
+  #notRecovered(holds: readonly Hold[]): string[] {
     const late = new Set(holds.filter(({ from }) => from > this.#quietFrom).map((h) => h.resource));
     const plain = contended(this.#place.can).filter(({ kind }) => kind === undefined);
     return plain.map(({ name }) => name).filter((name) => !late.has(name));
@@ -291,7 +296,7 @@ class Player {
     return this.#singles(holdsOf(this.#entries())).length < leastGrants;
   }
 
-  /** Those of resources that are held one at a time: a group would count for many. */
+  /** The holds of resources that are held one at a time: a group would count for many. */
   #singles(holds: readonly Hold[]): readonly Hold[] {
     const plain = contended(this.#place.can).filter(({ kind }) => kind === undefined);
     const names = new Set(plain.map(({ name }) => name));
@@ -309,13 +314,13 @@ class Player {
   #entries(): Entry[] {
     return readdirSync(this.#folder).flatMap((file) => {
       const lines = readFileSync(join(this.#folder, file), "utf8").split("\n");
-      // The last line of a process that was killed may be a part of one.
+      // The last line of a killed process may be incomplete.
       return lines.filter((line) => line.endsWith("}")).map((line) => JSON.parse(line) as Entry);
     });
   }
 }
 
-/** Ends in the reverse order of their beginning. */
+/** Disposes in reverse order. */
 export async function disposeAll(all: readonly AsyncDisposable[]): Promise<void> {
   for (const one of [...all].reverse()) await one[Symbol.asyncDispose]();
 }

@@ -7,11 +7,11 @@ export interface Asked {
 
 export interface RegisterAnswer {
   readonly id: number;
-  /** Null for a token that came too late. */
+  /** Null for a stale token. */
   readonly value: number | null;
 }
 
-/** A number that only the newest holder can write: reading registers a token, writing checks it. */
+/** A number that only the newest holder can write: a read registers a token, a write checks it. */
 export class Register {
   readonly wrongs: string[] = [];
   refused = 0;

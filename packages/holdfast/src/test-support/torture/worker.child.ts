@@ -1,6 +1,6 @@
-// One process of the torture: worker <job as JSON>. It acquires, tries, aborts, renews, revokes and
-// releases at random, holds many at once, runs things once, writes down when it believed to hold what,
-// and counts in a register that its parent keeps, until it is told that it is enough.
+// One process of a torture test: worker <job as JSON>. It acquires, tries, aborts, renews, revokes
+// and releases at random, holds many leases at once and runs things once. It logs when it believed
+// to hold what, and counts in a register of its parent, until it is told to stop.
 import { openSync, writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "../../connect.js";
@@ -17,7 +17,7 @@ import type { Asked, RegisterAnswer } from "./register.fixture.js";
 const SIGHT_EVERY_MS = 8;
 const GROUP_SIGHT_EVERY_MS = 60;
 const GROUP = 30;
-/** A server that was killed needs half a minute on a busy machine. */
+/** A killed server needs half a minute on a busy machine. */
 const CONNECTS = 300;
 const ABORTED = "aborted";
 const job = JSON.parse(process.argv[2] ?? "{}") as WorkerJob;
@@ -43,7 +43,7 @@ await Promise.all([
 await locks.close();
 process.exit(0);
 
-/** Written at once, so that nothing is lost with a process that is killed. */
+/** Written synchronously, so that nothing is lost when the process is killed. */
 function note(entry: Entry): void {
   writeSync(log, `${JSON.stringify(entry)}\n`);
 }
@@ -60,7 +60,7 @@ async function open(): Promise<Locks> {
   }
 }
 
-/** What ended without a lease. The reason of an abort is nobody's failure. */
+/** Logs an acquire that ended without a lease. The reason of an abort is no failure. */
 function ended(error: unknown): void {
   if (!(error instanceof HoldfastError) && error !== ABORTED) throw error;
   const code = error instanceof HoldfastError ? error.code : String(error);
@@ -80,7 +80,7 @@ async function loop(random: Random): Promise<void> {
       ...(random(8) === 0 ? { renew: false } : {}),
       ...(random(8) === 0 ? { maxHoldMs: 1 + random(job.ttlMs * 2) } : {}),
     };
-    // Of a semaphore all claims have one limit, so nobody takes it exclusively.
+    // All claims on a semaphore have one limit, so nobody takes it exclusively.
     try {
       const lease = await ask(resource.name, options, random);
       if (lease === null) note({ e: "ended", code: "BUSY", at: hostInstant() });
@@ -92,7 +92,7 @@ async function loop(random: Random): Promise<void> {
   }
 }
 
-/** Holds many for several ttls: they are renewed together. */
+/** Holds many leases for several ttls: they are renewed together. */
 async function groups(random: Random): Promise<void> {
   while (!enough) {
     const held = new Map<string, Lease>();
@@ -114,7 +114,7 @@ async function groups(random: Random): Promise<void> {
   }
 }
 
-/** Runs under leases that nobody renews, and keeps others out for a while after them. */
+/** Runs under leases without renewal, and keeps others out for a while after them. */
 async function nights(random: Random): Promise<void> {
   const [nightly] = kind("once");
   while (!enough && nightly !== undefined && locks.engine.traits.leaves) {
@@ -172,7 +172,10 @@ function idOf(): string {
   return `${process.pid} ${++leases}`;
 }
 
-/** What was lost is not given back: its lock-delay follows. What was revoked waits for its release. */
+/**
+ * A lost lease is not released, so its lock-delay follows. A revoked one is released, because its
+ * revocation waits for that.
+ */
 async function giveBack(id: string, lease: Lease): Promise<void> {
   const { reason } = lease.signal;
   const isRevoked = reason instanceof LeaseLostError && reason.reason === "revoked";
@@ -205,7 +208,7 @@ async function work(id: string, lease: Lease, random: Random): Promise<void> {
   else await sleep(random(60));
 }
 
-/** Readers also by force: they hand nothing over, so it is known whose belief ends there. */
+/** Readers are also revoked by force: they hand nothing over, so it is known whose belief ends. */
 async function revokeAnother({ resource }: Lease, random: Random): Promise<void> {
   const { holders } = await locks.inspect(resource);
   const victim = holders[random(holders.length)];
@@ -216,12 +219,12 @@ async function revokeAnother({ resource }: Lease, random: Random): Promise<void>
   await locks.revoke(resource, { token, force });
 }
 
-/** Registers its token before it reads, and is checked where it writes. */
+/** Registers its token before it reads; the register checks the token at the write. */
 async function count(lease: Lease, random: Random): Promise<void> {
   const value = await askRegister("read", lease.token);
   if (value === null) return;
   await sleep(random(12));
-  // Every second time it forgets to ask, and the register alone stands before the number.
+  // Every second time it does not call assertHeld, and only the register protects the number.
   if (random(2) === 0) lease.assertHeld();
   await askRegister("write", lease.token, value + 1);
 }

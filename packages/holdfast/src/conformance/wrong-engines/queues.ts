@@ -4,14 +4,14 @@ import { type Holding, MemoryStore, type Waiter } from "../../engines/memory/sto
 import { EngineError } from "../../errors.js";
 import { altered, alteredQueue, holdingOf, type WrongEngine } from "./altered.js";
 
-/** Takes everybody out of a queue. */
+/** Removes all waiters from a queue. */
 function emptied(line: Queue | undefined): Waiter[] {
   const waiting = [...(line ?? [])];
   for (const { claim } of waiting) line!.leave(claim.grantId);
   return waiting;
 }
 
-/** Carries out work on a room as if nobody waited in it. */
+/** Carries out work on a resource as if nobody waited for it. */
 function withoutLine<T>(store: MemoryStore, resource: string, work: () => T): T {
   const room = store.resources.get(resource);
   const line = emptied(room?.queue);
@@ -30,7 +30,7 @@ class LastComeFirstServed extends MemoryStore {
   }
 }
 
-/** A release leaves the resource free, and whoever comes first takes it. */
+/** A release only frees the resource, and the next claim takes it, ahead of the queue. */
 class Barging extends MemoryStore {
   override tryGrant(claim: Claim, now: number): Holding | null {
     return withoutLine(this, claim.resource, () => super.tryGrant(claim, now));
@@ -48,7 +48,7 @@ class ReadersFirst extends MemoryStore {
   }
 }
 
-/** Looks past the head for somebody who fits. */
+/** Looks behind the head of the queue for a waiter that fits. */
 class Skipping extends MemoryStore {
   override settle(resource: string, now: number): void {
     super.settle(resource, now);
@@ -63,7 +63,7 @@ class Skipping extends MemoryStore {
   }
 }
 
-/** Only a holder's release lets anybody in; expiries and withdrawals are nobody's business. */
+/** Only a holder's release lets waiters in; expiries and withdrawals do not. */
 class OnlyReleasesPromote extends MemoryStore {
   override settle(resource: string, now: number): void {
     withoutLine(this, resource, () => super.settle(resource, now));
@@ -81,19 +81,19 @@ function lostForGood(): EngineError {
   return new EngineError("the connection is broken", { effect: "none", retryable: true });
 }
 
-export const lineDefects: readonly WrongEngine[] = [
+export const queueDefects: readonly WrongEngine[] = [
   { defect: "last come, first served", law: "L13.1", store: () => new LastComeFirstServed() },
   { defect: "tryAcquire barges past waiters", law: "L1.7", store: () => new Barging() },
   { defect: "readers overtake a waiting writer", law: "L2.9", store: () => new ReadersFirst() },
   { defect: "a reader is let in past the head", law: "L2.12", store: () => new Skipping() },
-  { defect: "an expiry lets nobody in", law: "L4.6", store: () => new OnlyReleasesPromote() },
+  { defect: "an expiry lets no waiter in", law: "L4.6", store: () => new OnlyReleasesPromote() },
   {
-    defect: "the head's withdrawal lets nobody in",
+    defect: "the head's withdrawal lets no waiter in",
     law: "L13.4",
     store: () => new OnlyReleasesPromote(),
   },
   {
-    defect: "whoever asks comes to the head of the queue",
+    defect: "a waiter that sends a heartbeat moves to the head of the queue",
     law: "L13.1",
     overlay: (inner, store) =>
       alteredQueue(inner, {
@@ -183,7 +183,7 @@ export const lineDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "a waiter that leaves silences its neighbours",
+    defect: "a waiter that leaves stops the pushes and heartbeats of its neighbours",
     law: "L14.7",
     overlay: (inner) => {
       let silent = false;
@@ -205,7 +205,7 @@ export const lineDefects: readonly WrongEngine[] = [
     },
   },
   {
-    defect: "what was done by one that was just told of its turn is forgotten",
+    defect: "what a waiter does inside the callback of its grant is forgotten",
     law: "L14.9",
     overlay: (inner, store) =>
       alteredQueue(inner, {
@@ -217,7 +217,7 @@ export const lineDefects: readonly WrongEngine[] = [
       }),
   },
   {
-    defect: "a waiter that was cut off once is never heard of again",
+    defect: "a waiter that was cut off once never gets an answer again",
     law: "L14.8",
     overlay: (inner) => {
       let broken = false;

@@ -1,12 +1,12 @@
 import { AssertionError } from "node:assert";
 import { sleep, systemClock } from "../core/runtime/clock.js";
 
-/** Real time passes. */
+/** Waits in real time. */
 export function elapse(ms: number): Promise<void> {
   return sleep(systemClock, ms, undefined);
 }
 
-/** The promise's own outcome, or an AssertionError when there is none in time. */
+/** The promise's own outcome, or an AssertionError if it does not settle in time. */
 export function within<T>(ms: number, work: Promise<T>, what: string): Promise<T> {
   return new Promise((resolve, reject) => {
     const late = () =>
@@ -16,7 +16,7 @@ export function within<T>(ms: number, work: Promise<T>, what: string): Promise<T
   });
 }
 
-/** What became of a promise, without throwing. */
+/** The outcome of a promise, without throwing. */
 export type Settled<T> =
   | { readonly is: "value"; readonly value: T }
   | { readonly is: "error"; readonly error: unknown }
@@ -36,7 +36,10 @@ export async function outcome<T>(work: Promise<T>, ms: number): Promise<Settled<
   });
 }
 
-/** A promise and its handles: plays use it to decide when a held-up message goes on. */
+/**
+ * A promise and the function that resolves it. Laws use it to decide when a delayed message goes
+ * on.
+ */
 export function gate(): { readonly opened: Promise<void>; open(): void } {
   let open!: () => void;
   const opened = new Promise<void>((resolve) => {

@@ -21,7 +21,7 @@ export async function kill(stage: Stage): Promise<KillFacts> {
     actor.order({ do: "take", ttlMs: TTL_MS });
     await stage.untilWaiting(i + 1);
   }
-  screen.row("ada, cleo and dan stand in line");
+  screen.row("ada, cleo and dan wait in the queue");
   await sleep(BEAT_MS);
   const { holders } = await locks.inspect(RESOURCE);
   const ttlLeftMs = holders[0]?.remainingMs ?? 0;
@@ -36,7 +36,7 @@ export async function kill(stage: Stage): Promise<KillFacts> {
   for (const actor of line) {
     if (actor !== ada) {
       await actor.next("granted");
-      screen.row(`${actor.name} was next in line`);
+      screen.row(`${actor.name} was next in the queue`);
     }
     await sleep(BEAT_MS / 4);
     actor.order({ do: "give-back" });

@@ -32,7 +32,7 @@ const EACH: [HoldfastError, string][] = [
 
 /** A second copy of the module, as a dependency with its own holdfast would have it. */
 async function anotherCopy(): Promise<typeof errors> {
-  return import(`./errors.js?copy=${randomUUID()}`);
+  return import(`../errors.js?copy=${randomUUID()}`);
 }
 
 test("every class has its code, its name and a stack", () => {

@@ -14,7 +14,7 @@ before(async () => {
 after(() => server.stop());
 
 const excuses: Excuse[] = [
-  ...excuse("whoever looks first after the release is served first", "L2.13", "L13.10"),
+  ...excuse("the first claim that looks after the release is served", "L2.13", "L13.10"),
   ...excuse("who comes anew has seen nothing stand still for its ttl yet", "L9.10"),
 ];
 

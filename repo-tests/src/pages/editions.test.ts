@@ -2,8 +2,8 @@
 // the same in both: headings, samples, code blocks, tables, generated blocks and links, in their order.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { relativeLinks } from "./links.js";
-import { read } from "./repo-files.js";
+import { relativeLinks } from "../links.js";
+import { read } from "../repo-files.js";
 
 const EDITIONS = ["README.md", "README.zh-CN.md"];
 const LANDMARK = /^(#{1,6}) |^(<!-- .* -->)$|^(```\w*)$|^(\|(?:---\|)+)$/gm;

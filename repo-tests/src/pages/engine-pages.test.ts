@@ -1,8 +1,8 @@
 // A reader who knows one engine's page finds everything on the next one at the same place.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { engineNames } from "./engine-facts.js";
-import { read } from "./repo-files.js";
+import { engineNames } from "../engine-facts.js";
+import { read } from "../repo-files.js";
 
 const HEADINGS = [
   "When to take it",

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ACQUIRE_DEFAULTS, CONNECT_DEFAULTS, connect, Locks } from "holdfast";
 import { memoryEngine } from "holdfast/memory";
-import { read } from "./repo-files.js";
+import { read } from "../repo-files.js";
 
 const PAGE = "docs/options.md";
 const MISSPELT = { "": 1 } as never;

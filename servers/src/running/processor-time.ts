@@ -13,7 +13,9 @@ export function processorTimeUs(pid: number): number {
     // Nanoseconds on a processor, nanoseconds of waiting for one, and how often.
     const [ranNs] = read(`${folder}/schedstat`).split(" ");
     sum += Number(ranNs) / 1_000;
-    const children = read(`${folder}/children`).split(" ").filter((child) => Number(child) > 0);
+    const children = read(`${folder}/children`)
+      .split(" ")
+      .filter((child) => Number(child) > 0);
     for (const child of children) sum += processorTimeUs(Number(child));
   }
   return sum;

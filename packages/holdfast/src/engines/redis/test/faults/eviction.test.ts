@@ -50,8 +50,10 @@ describe("eviction", () => {
 
   it("a Cluster that evicts causes a warning even if the client connects later", async () => {
     await using cluster = await TestCluster.cluster();
-    const [node] = cluster.servers.nodes;
-    await cluster.node(node!).config("SET", "maxmemory-policy", "allkeys-lru");
+    // On all nodes: a client that has just connected need not know all of them yet.
+    for (const node of cluster.servers.nodes) {
+      await cluster.node(node).config("SET", "maxmemory-policy", "allkeys-lru");
+    }
     const port = cluster.servers.ports[1]!;
     const ioredis = new Cluster([{ host: "127.0.0.1", port }], { lazyConnect: true });
     const nodeRedis = createCluster({ rootNodes: [{ socket: { host: "127.0.0.1", port } }] });

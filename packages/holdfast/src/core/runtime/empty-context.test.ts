@@ -33,7 +33,7 @@ test("the async context of the first import is neither kept alive nor seen by ev
     const [, plain] = await importedBy({ of: "another" }, "data:text/javascript,export{}");
     const locks = await connect("memory:");
     const renewed = new Promise((go) => channels.renewed.subscribe(() => go(storage.getStore())));
-    const lease = await locks.acquire("a", { ttlMs: 60 });
+    const lease = await locks.acquire("a", { ttlMs: 30_000, renewEveryMs: 20 });
     const keep = setTimeout(() => {}, 50_000);
     console.log(String(await renewed));
     clearTimeout(keep);

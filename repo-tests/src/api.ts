@@ -1,6 +1,6 @@
 // docs/api.txt lists the public names of every subpath, so that a diff shows every change of the
-// API. `node repo-tests/dist/api.js --write` writes it.
-import { readFileSync, realpathSync, writeFileSync } from "node:fs";
+// API.
+import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Manifest, publicEntries, readJson, root } from "./repo-files.js";
@@ -8,7 +8,7 @@ import { type Manifest, publicEntries, readJson, root } from "./repo-files.js";
 export const API_RECORD = "docs/api.txt";
 
 const LIBRARY = join(root, "packages/holdfast");
-const HEADER = "Public names by subpath. Written by `node repo-tests/dist/api.js --write`.\n";
+const HEADER = "Public names by subpath. Written by `npm run write`.\n";
 const CLAUSE = /^export (type )?\{([^}]*)\}/gm;
 const STAR = /^export (?:type )?\* from "(.+)";/gm;
 const DECLARATION =
@@ -44,9 +44,4 @@ function namesIn(path: string): Set<string> {
     for (const name of namesIn(target)) names.add(name);
   }
   return names;
-}
-
-if (import.meta.url === pathToFileURL(realpathSync(process.argv[1] ?? "/")).href) {
-  if (process.argv.includes("--write")) writeFileSync(join(root, API_RECORD), await publicApi());
-  else process.stdout.write(await publicApi());
 }

@@ -1,15 +1,63 @@
 // Tables that are written from what the code says about itself: the engines in both READMEs, the traits in
 // docs/promises.md, and all of docs/engines/README.md. Each table in a README stands between marks such as
 // <!-- engines --> and <!-- /engines -->.
-// `node repo-tests/dist/engine-table.js --write` writes them, `--check` compares.
-import { existsSync, realpathSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import type { EngineTraits } from "holdfast";
 import { type EngineFacts, engineFacts, engineNames, type LawNote } from "./engine-facts.js";
 import { ENGINES, FENCING, HEADINGS, type Language, PROMISED, wordsOf } from "./engine-words.js";
-import { read, root } from "./repo-files.js";
+import { read } from "./repo-files.js";
 
 const DAY_MS = 86_400_000;
+
+interface Row {
+  readonly what: string;
+  /** The trait that the row shows, if it shows one. */
+  readonly trait?: keyof EngineTraits;
+  readonly say: (facts: EngineFacts) => string;
+}
+
+/** The rows of the table that compares all engines. */
+export const ROWS: readonly Row[] = [
+  { what: "connect to", say: ({ name }) => `\`${wordsOf(name).url}\`` },
+  { what: "shared by", say: ({ name }) => wordsOf(name).sharedBy.en },
+  { what: "before the first use", say: ({ name }) => (wordsOf(name).init ? "`init`" : "nothing") },
+  {
+    what: "grants end with",
+    trait: "expiry",
+    say: ({ traits }) => (traits.expiry === "ttl" ? "their ttl" : "the session"),
+  },
+  { what: "ttl", trait: "ttl", say: ttl },
+  { what: "ttl in steps of", trait: "ttl", say: ({ traits }) => time(traits.ttl.stepMs) },
+  { what: "modes", trait: "modes", say: ({ traits }) => traits.modes.join(", ") },
+  {
+    what: "limits on shared claims (semaphores)",
+    trait: "limits",
+    say: ({ traits }) => yesOrNo(traits.limits),
+  },
+  { what: "lock-delay", trait: "lockDelay", say: ({ traits }) => yesOrNo(traits.lockDelay) },
+  { what: "fencing", trait: "fencing", say: ({ traits }) => `\`${traits.fencing}\`` },
+  {
+    what: "tokens rise across",
+    trait: "fencing",
+    say: ({ traits }) => FENCING[traits.fencing].en,
+  },
+  {
+    what: "tokens a grant can reserve",
+    trait: "tokenRange",
+    say: ({ traits }) => String(traits.tokenRange),
+  },
+  {
+    what: "a grant can outlive its process (`once`)",
+    trait: "leaves",
+    say: ({ traits }) => yesOrNo(traits.leaves),
+  },
+  { what: "keeps waiters in a queue", say: ({ queue }) => yesOrNo(queue) },
+  { what: "tells holders of a revocation at once", say: ({ watch }) => yesOrNo(watch) },
+];
+
+/** Traits without a row, by the reason. */
+export const UNTOLD: Partial<Record<keyof EngineTraits, string>> = {
+  remote: "only the core's event loop needs it",
+};
 
 /** Every page with generated parts, as it should be now. */
 export async function freshPages(): Promise<ReadonlyMap<string, string>> {
@@ -55,29 +103,12 @@ function fencingTable(engines: readonly EngineFacts[]): string {
 function page(engines: readonly EngineFacts[]): string {
   const link = (name: string) => `[${name}](${name}.md)`;
   const names = engines.map(({ name }) => link(name));
-  const row = (what: string, say: (facts: EngineFacts) => string) => [what, ...engines.map(say)];
-  const yes = (has: boolean) => (has ? "yes" : "no");
   const choice = engines.map(({ name }) => [link(name), wordsOf(name).takeIt.en]);
-  const rows = [
-    row("connect to", ({ name }) => `\`${wordsOf(name).url}\``),
-    row("shared by", ({ name }) => wordsOf(name).sharedBy.en),
-    row("before the first use", ({ name }) => (wordsOf(name).init ? "`init`" : "nothing")),
-    row("grants end with", ({ traits }) => (traits.expiry === "ttl" ? "their ttl" : "the session")),
-    row("ttl", ttl),
-    row("ttl in steps of", ({ traits }) => time(traits.ttl.stepMs)),
-    row("modes", ({ traits }) => traits.modes.join(", ")),
-    row("limits on shared claims (semaphores)", ({ traits }) => yes(traits.limits)),
-    row("lock-delay", ({ traits }) => yes(traits.lockDelay)),
-    row("fencing", ({ traits }) => `\`${traits.fencing}\``),
-    row("tokens rise across", ({ traits }) => FENCING[traits.fencing].en),
-    row("tokens a grant can reserve", ({ traits }) => String(traits.tokenRange)),
-    row("keeps waiters in a queue", ({ queue }) => yes(queue)),
-    row("tells holders of a revocation at once", ({ watch }) => yes(watch)),
-  ];
+  const rows = ROWS.map(({ what, say }) => [what, ...engines.map(say)]);
   return `# Engines
 
-This page is written by \`node repo-tests/dist/engine-table.js --write\`. The facts come from the traits that each engine
-exports, and from the test harness of each engine.
+This page is written by \`npm run write\`. The facts come from the traits that each engine exports, and from the test
+harness of each engine.
 
 ## Which one
 
@@ -131,6 +162,10 @@ function ttl({ traits }: EngineFacts): string {
   return `${time(traits.ttl.minMs)} to ${time(traits.ttl.maxMs)}`;
 }
 
+function yesOrNo(has: boolean): string {
+  return has ? "yes" : "no";
+}
+
 function time(ms: number): string {
   if (ms === DAY_MS) return "1 day";
   if (ms > DAY_MS) return `${ms / DAY_MS} days`;
@@ -140,18 +175,4 @@ function time(ms: number): string {
 function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |\n`;
   return `${line(headings)}|${"---|".repeat(headings.length)}\n${rows.map(line).join("")}`;
-}
-
-if (import.meta.url === pathToFileURL(realpathSync(process.argv[1] ?? "/")).href) {
-  const pages = await freshPages();
-  const isStale = ([path, text]: [string, string]) =>
-    !existsSync(join(root, path)) || read(path) !== text;
-  const stale = [...pages].filter(isStale);
-  if (process.argv.includes("--write")) {
-    for (const [path, text] of stale) writeFileSync(join(root, path), text);
-  } else if (stale.length > 0) {
-    const names = stale.map(([path]) => path).join(", ");
-    console.error(`Stale, run node repo-tests/dist/engine-table.js --write: ${names}`);
-    process.exitCode = 1;
-  }
 }

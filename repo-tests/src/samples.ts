@@ -1,10 +1,7 @@
 // Samples in Markdown are copies from examples/, which compile and run. A code block after a comment such
 // as <!-- sample: examples/src/first.ts#acquire --> is the text between `// #region acquire` and
-// `// #endregion` in that file. `node repo-tests/dist/samples.js --write` copies, `--check` compares.
-import { realpathSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
-import { read, repoFiles, root } from "./repo-files.js";
+// `// #endregion` in that file.
+import { read, repoFiles } from "./repo-files.js";
 
 const SAMPLE = /^<!-- sample: (\S+?)#(\S+) -->\n+```(\w*)\n([\s\S]*?)^```$/gm;
 
@@ -23,8 +20,13 @@ export function samplesIn(markdown: string): Sample[] {
   }));
 }
 
+/** Every page, with its samples as they should be now. */
+export function freshSamples(): ReadonlyMap<string, string> {
+  return new Map(markdownFiles().map((path) => [path, refreshed(read(path))]));
+}
+
 /** The same text with every sample updated from its source. */
-export function refreshed(markdown: string): string {
+function refreshed(markdown: string): string {
   return markdown.replace(SAMPLE, (_, path: string, region: string, language: string) => {
     const actual = regionOf(read(path), region, path);
     return `<!-- sample: ${path}#${region} -->\n\`\`\`${language}\n${actual}\`\`\``;
@@ -45,16 +47,4 @@ export function regionOf(source: string, region: string, path: string): string {
 
 export function markdownFiles(): string[] {
   return repoFiles().filter((path) => path.endsWith(".md"));
-}
-
-if (import.meta.url === pathToFileURL(realpathSync(process.argv[1] ?? "/")).href) {
-  const stale = markdownFiles().filter((path) => refreshed(read(path)) !== read(path));
-  if (process.argv.includes("--write")) {
-    for (const path of stale) writeFileSync(join(root, path), refreshed(read(path)));
-  } else if (stale.length > 0) {
-    console.error(
-      `Stale samples, run node repo-tests/dist/samples.js --write: ${stale.join(", ")}`,
-    );
-    process.exitCode = 1;
-  }
 }

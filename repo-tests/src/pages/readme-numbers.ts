@@ -1,12 +1,8 @@
 // The numbers in both READMEs, written from bench/results/redis.json. They stand between
-// <!-- numbers --> and <!-- /numbers -->. `node repo-tests/dist/pages/readme-numbers.js --write` writes them,
-// `--check` compares.
-import { realpathSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+// <!-- numbers --> and <!-- /numbers -->.
 import { withMarked } from "../engine-table.js";
 import type { Language, Words } from "../engine-words.js";
-import { read, readJson, root } from "../repo-files.js";
+import { read } from "../repo-files.js";
 
 export const RESULTS = "bench/results/redis.json";
 
@@ -134,16 +130,4 @@ function digits(value: number): string {
 
 function line(cells: readonly string[]): string {
   return `| ${cells.join(" | ")} |\n`;
-}
-
-if (import.meta.url === pathToFileURL(realpathSync(process.argv[1] ?? "/")).href) {
-  const pages = [...freshReadmes(readJson<Results>(RESULTS))];
-  const stale = pages.filter(([path, text]) => read(path) !== text);
-  if (process.argv.includes("--write")) {
-    for (const [path, text] of stale) writeFileSync(join(root, path), text);
-  } else if (stale.length > 0) {
-    const names = stale.map(([path]) => path).join(", ");
-    console.error(`Stale, run node repo-tests/dist/pages/readme-numbers.js --write: ${names}`);
-    process.exitCode = 1;
-  }
 }

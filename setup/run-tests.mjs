@@ -32,12 +32,19 @@ const LONGEST = [
 const FILE_TIMEOUT_MS = 15 * 60_000;
 const LONG_FILE_TIMEOUT_MS = 30 * 60_000;
 
-/** The compiled test files. With filters, only files whose path contains one of them. */
+/**
+ * The paths that the test files have, or will have, when they are compiled. With filters, only paths
+ * that contain one of them.
+ */
 export function findTestFiles({ long, filters }) {
   return workspaces()
-    .flatMap((folder) => filesBelow(`${folder}/dist`))
+    .flatMap((folder) => filesBelow(`${folder}/src`).map((path) => compiled(folder, path)))
     .filter((path) => path.endsWith(".test.js") && path.endsWith(".long.test.js") === long)
     .filter((path) => filters.length === 0 || filters.some((filter) => path.includes(filter)));
+}
+
+function compiled(folder, path) {
+  return path.replace(`${folder}/src/`, `${folder}/dist/`).replace(/\.ts$/, ".js");
 }
 
 /**

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { ensureBuilt } from "./build.mjs";
 import { ensureInstalled } from "./install.mjs";
 import { findTestFiles, runTests } from "./run-tests.mjs";
-import { script } from "./script.mjs";
+import { SetupError, script } from "./script.mjs";
 import { ensureServers } from "./servers.mjs";
 import { root } from "./workspace.mjs";
 
@@ -17,11 +17,13 @@ const startedAt = Date.now();
 const failures = [];
 
 await script(async () => {
+  // Before the build: a misspelt filter must not take half a minute.
+  const files = findTestFiles({ long, filters });
+  if (files.length === 0) throw new SetupError(noFiles());
   await step("packages installed", ensureInstalled);
   await step("types: tsc strict, by the build", ensureBuilt);
   await step("servers installed", ensureServers);
   await step("format and lint", lint);
-  const files = findTestFiles({ long, filters });
   await step(`tests: ${files.length} files`, () =>
     runTests({ node: process.execPath, files, long, times }),
   );
@@ -30,6 +32,12 @@ await script(async () => {
   console.log(failures.length === 0 ? `All good in ${seconds} s.` : `Failed after ${seconds} s.`);
   process.exitCode = failures.length === 0 ? 0 : 1;
 });
+
+function noFiles() {
+  const kind = long ? "long test file" : "test file";
+  const given = filters.map((filter) => JSON.stringify(filter)).join(" or ");
+  return `No ${kind} has ${given} in its path. A filter is a part of a path, such as "redis/test/queue".`;
+}
 
 async function step(title, work) {
   console.log(`== ${title}`);

@@ -78,8 +78,8 @@ export const ENGINES: Readonly<Record<string, EngineWords>> = {
       zh: "同一组独立 Redis 服务器的所有客户端",
     },
     takeIt: {
-      en: "no single Redis may stop the locks or forget them, and you run neither etcd nor ZooKeeper",
-      zh: "单台 Redis 停机或丢失数据不得影响锁，又没有 etcd 和 ZooKeeper",
+      en: "no single Redis may stop the locks or forget them, and you run neither etcd nor ZooKeeper; waiters have no queue",
+      zh: "单台 Redis 停机或丢失数据不得影响锁，又没有 etcd 和 ZooKeeper；等待者不排队",
     },
     init: true,
   },
@@ -98,7 +98,7 @@ export const ENGINES: Readonly<Record<string, EngineWords>> = {
 };
 
 export const HEADINGS: Readonly<Record<Language, readonly string[]>> = {
-  en: ["take", "when", "connect to", "tokens rise across", "before the first use"],
+  en: ["take", "when", "connect to", "tokens keep rising across", "before the first use"],
   zh: ["引擎", "适用情况", "连接地址", "token 在何种情况下仍然递增", "首次使用前"],
 };
 
@@ -106,8 +106,8 @@ export const FENCING: Readonly<Record<EngineTraits["fencing"], Words>> = {
   process: { en: "the life of the process", zh: "进程存活期间" },
   durable: { en: "restarts, `kill -9`, power cuts", zh: "重启、`kill -9`、断电" },
   clock: {
-    en: "loss of data too, unless the server's clock was set back",
-    zh: "包括数据丢失，只要服务器时钟没有回拨",
+    en: "restarts and loss of data, unless the server's clock was set back",
+    zh: "重启和数据丢失，只要服务器时钟没有回拨",
   },
 };
 

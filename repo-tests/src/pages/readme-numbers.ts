@@ -61,8 +61,8 @@ const LINES: readonly Line[] = [
   {
     scenario: "crowd",
     difference: {
-      en: "A lease passes on inside a process without a round trip. Until all these 500 had their turn",
-      zh: "租约在进程内部移交，不需要网络往返。这 500 个等待者全部轮到为止的耗时",
+      en: "A lease passes on inside a process without a round trip. Until all of 500 waiters had their turn",
+      zh: "租约在进程内部移交，不需要网络往返。500 个等待者全部轮到为止的耗时",
     },
     show: drained,
   },

@@ -1,5 +1,6 @@
+import type { ClaimContext } from "./core/acquiring/claim-request.js";
 import { onAbort } from "./core/acquiring/on-abort.js";
-import { type ClaimContext, PendingClaim } from "./core/acquiring/pending-claim.js";
+import { PendingClaim } from "./core/acquiring/pending-claim.js";
 import { checkResource } from "./core/acquiring/resource.js";
 import { WaiterHeartbeats } from "./core/acquiring/waiter-heartbeats.js";
 import { Caller } from "./core/calling/call.js";

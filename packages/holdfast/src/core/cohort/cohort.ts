@@ -2,12 +2,9 @@ import type { HolderView } from "../../engine.js";
 import { AcquireTimeoutError, EngineError, inDoubt } from "../../errors.js";
 import { channels, emit } from "../../events.js";
 import type { Terms } from "../../options.js";
-import {
-  type ClaimContext,
-  type ClaimListener,
-  type ClaimRequest,
-  PendingClaim,
-} from "../acquiring/pending-claim.js";
+import type { ClaimContext, ClaimListener, ClaimRequest } from "../acquiring/claim-request.js";
+import { PendingClaim } from "../acquiring/pending-claim.js";
+import { timeoutError } from "../acquiring/timeout-error.js";
 import { abandonGrant } from "../calling/release.js";
 import type { Grant } from "../holding/grant.js";
 import type { HeldLease } from "../holding/lease.js";
@@ -304,16 +301,14 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
     }
   }
 
-  /** Silence is not busy. If the backend did not answer, the error says so and does not guess. */
   #timeoutError({ startedAt }: LocalWaiter): unknown {
     const { caller } = this.#common.context;
-    const waitedMs = caller.clock.now() - startedAt;
-    if (this.#localLease() === null) {
-      // The claim that was sent after the failure may have an effect.
-      if (this.#failure !== null) return this.#claim ? inDoubt(this.#failure) : this.#failure;
-      if (this.#isUnanswered() || this.#claim?.isSilent) return caller.silence(waitedMs);
-    }
-    return new AcquireTimeoutError(this.#resource, waitedMs, this.holders());
+    const wait = { resource: this.#resource, startedAt };
+    if (this.#localLease() !== null) return timeoutError(caller, wait, null, true, this.holders());
+    // The claim that was sent after the failure may have an effect.
+    const failure = this.#claim ? inDoubt(this.#failure) : this.#failure;
+    const isAnswered = !this.#isUnanswered() && !this.#claim?.isSilent;
+    return timeoutError(caller, wait, failure, isAnswered, this.#holders);
   }
 
   #rejectWaiter(waiter: LocalWaiter, error: unknown): void {

@@ -1,13 +1,10 @@
 import type { HolderView } from "../../engine.js";
-import { AcquireTimeoutError, EngineError } from "../../errors.js";
+import { EngineError } from "../../errors.js";
 import { emit } from "../../events.js";
 import type { Terms } from "../../options.js";
-import {
-  type ClaimContext,
-  type ClaimListener,
-  type ClaimRequest,
-  PendingClaim,
-} from "../acquiring/pending-claim.js";
+import type { ClaimContext, ClaimListener, ClaimRequest } from "../acquiring/claim-request.js";
+import { PendingClaim } from "../acquiring/pending-claim.js";
+import { timeoutError } from "../acquiring/timeout-error.js";
 import type { Grant } from "../holding/grant.js";
 import type { HeldLease } from "../holding/lease.js";
 import type { DirectController } from "../holding/lease-controller.js";
@@ -191,15 +188,12 @@ export class SharedQueue implements LocalHost {
     return false;
   }
 
-  /** Silence is not busy. If the backend did not answer, the error says so and does not guess. */
   #timeoutError(waiter: SharedWaiter): unknown {
+    const wait = { resource: this.#resource, startedAt: waiter.startedAt };
     const failure = waiter.claim?.pending.failure ?? null;
-    if (failure !== null) return failure;
-    const waitedMs = this.#now() - waiter.startedAt;
-    const silent = [...this.#claims].every(({ pending }) => pending.isSilent);
-    if (!this.#isAnswered || silent || isUnanswered(waiter))
-      return this.#common.context.caller.silence(waitedMs);
-    return new AcquireTimeoutError(this.#resource, waitedMs, this.holders);
+    const isSilent = [...this.#claims].every(({ pending }) => pending.isSilent);
+    const isAnswered = this.#isAnswered && !isSilent && !isUnanswered(waiter);
+    return timeoutError(this.#common.context.caller, wait, failure, isAnswered, this.holders);
   }
 
   #now(): number {

@@ -1,24 +1,17 @@
 import type { HolderView } from "../../engine.js";
 import { EngineError } from "../../errors.js";
-import { emit } from "../../events.js";
 import type { Terms } from "../../options.js";
 import type { ClaimContext, ClaimListener, ClaimRequest } from "../acquiring/claim-request.js";
 import { PendingClaim } from "../acquiring/pending-claim.js";
 import { timeoutError } from "../acquiring/timeout-error.js";
 import type { Grant } from "../holding/grant.js";
 import type { HeldLease } from "../holding/lease.js";
-import type { DirectController } from "../holding/lease-controller.js";
 import { LocalQueue } from "./local-queue.js";
 import { type LocalHost, LocalWaiter } from "./local-waiter.js";
+import type { WaitContext } from "./wait-context.js";
 
 /** How many claims of one queue are at the backend at once. */
 export const MOST_CLAIMS = 64;
-
-/** What all shared queues of one connection share. */
-export interface SharedContext {
-  readonly context: ClaimContext;
-  readonly direct: DirectController;
-}
 
 /**
  * The waiters of one process for shared grants of one resource, on equal terms. The first of them
@@ -30,7 +23,7 @@ export interface SharedContext {
  */
 export class SharedQueue implements LocalHost {
   readonly #resource: string;
-  readonly #common: SharedContext;
+  readonly #common: WaitContext;
   readonly #onIdle: () => void;
   readonly #waiting = new LocalQueue<SharedWaiter>();
   readonly #claims = new Set<SharedClaim>();
@@ -38,7 +31,7 @@ export class SharedQueue implements LocalHost {
   #holders: readonly HolderView[] = [];
   #isAnswered = false;
 
-  constructor(resource: string, common: SharedContext, onIdle: () => void) {
+  constructor(resource: string, common: WaitContext, onIdle: () => void) {
     this.#resource = resource;
     this.#common = common;
     this.#onIdle = onIdle;
@@ -62,7 +55,7 @@ export class SharedQueue implements LocalHost {
 
   wait(terms: Terms, startedAt: number): Promise<HeldLease> {
     return new Promise((resolve, reject) => {
-      const { clock } = this.#common.context.caller;
+      const { clock } = this.#common.caller;
       const waiter = new SharedWaiter(terms, startedAt, clock, this, resolve, reject);
       this.#waiting.join(waiter);
       this.#firstUnsent ??= waiter;
@@ -104,10 +97,7 @@ export class SharedQueue implements LocalHost {
     const first = this.#waiting.first!;
     if (first !== claim.waiter) first.claim!.backs(claim.waiter);
     this.#leave(first);
-    const { terms, startedAt } = first;
-    const lease = this.#common.direct.hold(grant, 0, terms, now);
-    emit("acquired", () => ({ ...lease.subject(), waitedMs: now - startedAt }));
-    first.resolve(lease);
+    first.serve(this.#common.direct.hold(grant, 0, first.terms, now));
     this.#sendClaims();
   }
 
@@ -150,7 +140,7 @@ export class SharedQueue implements LocalHost {
   }
 
   #send(waiter: SharedWaiter): void {
-    const claim = new SharedClaim(this.#resource, this.#common.context, this, waiter);
+    const claim = new SharedClaim(this.#resource, this.#common, this, waiter);
     this.#claims.add(claim);
     claim.pending.start();
   }
@@ -193,11 +183,11 @@ export class SharedQueue implements LocalHost {
     const failure = waiter.claim?.pending.failure ?? null;
     const isSilent = [...this.#claims].every(({ pending }) => pending.isSilent);
     const isAnswered = this.#isAnswered && !isSilent && !isUnanswered(waiter);
-    return timeoutError(this.#common.context.caller, wait, failure, isAnswered, this.holders);
+    return timeoutError(this.#common.caller, wait, failure, isAnswered, this.holders);
   }
 
   #now(): number {
-    return this.#common.context.caller.clock.now();
+    return this.#common.caller.clock.now();
   }
 }
 

@@ -100,7 +100,7 @@ export const revocationLaws = [
 
   law(
     "L18.16",
-    "a grant that is revoked before its waiter learns of it is not given out",
+    "a grant that is revoked before its waiter learns of it is not given out, and a release ends it",
     ["queue"],
     async (s) => {
       const [a, b] = await s.clients(2);
@@ -115,6 +115,8 @@ export const revocationLaws = [
         const answer = await b![verb](waiter);
         assert.notEqual(answer.kind, "granted", `${verb} of a revoked grant`);
         assert.equal(await a!.check(resource, holder.token), false);
+        await b!.release(waiter);
+        await a!.take(resource);
       }
     },
   ),

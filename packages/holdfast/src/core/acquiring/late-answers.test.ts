@@ -166,6 +166,22 @@ for (const learnsBy of ["heartbeat", "enqueue", "tryAcquire"] as const) {
   });
 }
 
+test("a claim that times out leaves no grant that was revoked before core saw it", async () => {
+  const { clock, engine, locks, other, held } = stage();
+  const first = await other.acquire("a");
+  engine.pushes("drop");
+  const waiting = outcomeOf(locks.acquire("a", { ...ALONE, ttlMs: 20_000, waitMs: 300 }));
+  await clock.advance(100);
+  await first.release();
+  const [unseen] = (await other.inspect("a")).holders;
+  assert.equal(await other.revoke("a", { token: unseen!.token }), "revoked");
+  await clock.advance(200);
+  assert.ok((await waiting) instanceof AcquireTimeoutError);
+  assert.equal(engine.calls("withdraw"), 1);
+  await clock.advance(0);
+  assert.equal(held("a"), 0, "the revoked grant keeps everybody out");
+});
+
 test("a grant that arrives too late is claimed again, and keeps its token", async () => {
   const { clock, engine, locks, held } = stage();
   const { opened, open } = gate();

@@ -45,8 +45,6 @@ export class SentClaim implements CallListener<ClaimAnswer> {
   /** Whether the backend may know of the claim, and whether it might before the last request. */
   #isExposed = false;
   #wasExposed = false;
-  /** Whether an earlier request may arrive after the last one. */
-  #mayBeOvertaken = false;
   /** How many requests are unanswered, and whether the answer to one was lost. */
   #unanswered = 0;
   #lost = false;
@@ -88,7 +86,6 @@ export class SentClaim implements CallListener<ClaimAnswer> {
 
   ask(step: ClaimStep): void {
     this.#step = step;
-    this.#mayBeOvertaken = this.mayArrive;
     this.#ignoreAnswers();
     this.#caller.send(this.#callTimeoutMs, this, true);
   }
@@ -166,9 +163,8 @@ export class SentClaim implements CallListener<ClaimAnswer> {
   /** After these answers the backend knows of the claim only what is still on its way. */
   #noteExposure(answer: ClaimAnswer): void {
     if (answer.kind === "granted") return;
-    // The withdrawal released what had arrived.
-    if (this.#step === "withdraw") this.#isExposed = this.#mayBeOvertaken;
-    else if (this.#step === "try" && answer.kind !== "gone") {
+    // A withdrawal ends no grant that was revoked before we saw it. The release that follows does.
+    if (this.#step === "try" && answer.kind !== "gone") {
       this.#isExposed = this.mayArrive || (answer as Busy).remembered === true;
     }
   }

@@ -5,7 +5,7 @@ import type { Timer } from "../runtime/clock.js";
 import { ClaimPauses } from "./claim-pauses.js";
 import type { ClaimContext, ClaimListener, ClaimRequest } from "./claim-request.js";
 import { type AnswerListener, type ClaimAnswer, SentClaim } from "./sent-claim.js";
-import { timeoutError } from "./timeout-error.js";
+import { lateGrantError, timeoutError } from "./timeout-error.js";
 
 /** When waitMs is over, a claim still waits this long for an answer that is on its way. */
 export const FINAL_ANSWER_MS = 50;
@@ -185,7 +185,7 @@ export class PendingClaim implements AnswerListener {
       return;
     }
     this.#reportHolders([]);
-    if (this.#isOutOfTime()) return;
+    if (this.#isOutOfTime(() => this.#lateGrantError())) return;
     // Twice too late is enough. The claim is not in the heartbeats now, so a late push cannot be
     // taken for the answer.
     if (sent.step === "claim again") this.#startOver();
@@ -230,8 +230,8 @@ export class PendingClaim implements AnswerListener {
   }
 
   /** Whether the claim is over. The listener that was just called may have ended it too. */
-  #isOutOfTime(): boolean {
-    if (!this.#over && this.#leftMs() <= 0) this.#fail(this.#timeoutError());
+  #isOutOfTime(error = () => this.#timeoutError()): boolean {
+    if (!this.#over && this.#leftMs() <= 0) this.#fail(error());
     return this.#over;
   }
 
@@ -286,6 +286,10 @@ export class PendingClaim implements AnswerListener {
   #leftMs(): number {
     const { startedAt, waitMs } = this.#request;
     return waitMs === Infinity ? Infinity : startedAt + waitMs - this.#context.caller.clock.now();
+  }
+
+  #lateGrantError(): unknown {
+    return lateGrantError(this.#context.caller, this.#request, this.#sent.claim.ttlMs);
   }
 
   #timeoutError(): unknown {

@@ -1,5 +1,5 @@
 import type { HolderView } from "../../engine.js";
-import { AcquireTimeoutError } from "../../errors.js";
+import { AcquireTimeoutError, EngineError } from "../../errors.js";
 import type { Caller } from "../calling/call.js";
 
 /** A wait whose waitMs is over. */
@@ -23,4 +23,20 @@ export function timeoutError(
   const waitedMs = caller.clock.now() - startedAt;
   if (!isAnswered) return caller.silence(waitedMs);
   return new AcquireTimeoutError(resource, waitedMs, holders);
+}
+
+/**
+ * The backend granted the claim, and the answer took so long that the lease would be lost on
+ * arrival. That is a slow backend and no other holder, so it is a failure and not busy.
+ */
+export function lateGrantError(
+  caller: Caller,
+  { resource, startedAt }: EndedWait,
+  ttlMs: number,
+): EngineError {
+  const tookMs = Math.round(caller.clock.now() - startedAt);
+  const message = `the grant of "${resource}" came after ${tookMs} ms, too late for a ttl of ${ttlMs} ms`;
+  return new EngineError(message, {
+    ...{ effect: "unknown", retryable: true, reason: "unreachable", resource },
+  });
 }

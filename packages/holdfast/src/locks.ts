@@ -20,6 +20,7 @@ import { checkEngine } from "./core/input/handed-in.js";
 import { type Known, refuseUnknown } from "./core/input/known-options.js";
 import { Keeper } from "./core/renewing/keeper.js";
 import { GenerationalMap } from "./core/runtime/generational-map.js";
+import { writesAsJson } from "./core/runtime/json.js";
 import type { Call, Engine, EngineTraits, ListFilter, ListPage, ResourceView } from "./engine.js";
 import { AcquireTimeoutError, show, UsageError } from "./errors.js";
 import { parseSequencer } from "./fencing/sequencer.js";
@@ -186,7 +187,7 @@ export class Locks implements AsyncDisposable {
   async inspect(resource: string): Promise<ResourceView> {
     this.#refuseWhenClosed();
     checkResource(resource);
-    return this.#call((call) => this.#caller.engine.inspect(resource, call));
+    return written(await this.#call((call) => this.#caller.engine.inspect(resource, call)));
   }
 
   /** All resources that are held, waited for or closed by a lock-delay, page by page. */
@@ -202,7 +203,7 @@ export class Locks implements AsyncDisposable {
       options.signal?.throwIfAborted();
       const filter: ListFilter = { match, cursor, max: LIST_PAGE };
       const page: ListPage = await this.#call((call) => this.#caller.engine.list(filter, call));
-      yield* page.views;
+      yield* page.views.map(written);
       cursor = page.cursor;
     } while (cursor !== null);
   }
@@ -276,4 +277,10 @@ export class Locks implements AsyncDisposable {
   #refuseWhenClosed(): void {
     if (this.#waits.isClosed) throw new UsageError("these locks were closed; connect again");
   }
+}
+
+/** A view that JSON.stringify can write. */
+function written(view: ResourceView): ResourceView {
+  const holders = view.holders.map((holder) => writesAsJson({ ...holder }));
+  return { ...view, holders };
 }

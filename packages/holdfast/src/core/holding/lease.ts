@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 import type { Mode } from "../../engine.js";
 import { LeaseLostError, type LossReason, UsageError } from "../../errors.js";
-import { channels, emit } from "../../events.js";
+import { channels, type Events, emit } from "../../events.js";
 import { formatSequencer } from "../../fencing/sequencer.js";
 import type { Terms } from "../../options.js";
 import { type Known, refuseUnknown } from "../input/known-options.js";
@@ -178,7 +178,7 @@ export class HeldLease implements Lease {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.releaseInTime("dispose");
+    await this.releaseInTime({ during: "dispose" });
   }
 
   /**
@@ -186,7 +186,7 @@ export class HeldLease implements Lease {
    * holder's work for longer than one call may take: null then, and the release is repeated in the
    * background. close() waits for it. Never rejects: a failure is an event.
    */
-  releaseInTime(during: "release" | "dispose"): Promise<"released" | "gone" | null> {
+  releaseInTime({ during }: Pick<Events["failed"], "during">): Promise<"released" | "gone" | null> {
     return this.#inTime(this.release(), during);
   }
 

@@ -146,7 +146,7 @@ function enclosing(owner: object, resource: string): Lease | null {
  */
 async function releaseAfter(lease: Lease): Promise<LeaseLostError | null> {
   const isOurs = lease instanceof HeldLease;
-  const outcome = await (isOurs ? lease.releaseInTime("release") : lease.release());
+  const outcome = await (isOurs ? lease.releaseInTime({ during: "release" }) : lease.release());
   if (outcome !== "gone") return null;
   return lossOf(lease) ?? new LeaseLostError(lease.resource, lease.token, "expired", 0);
 }

@@ -107,8 +107,7 @@ function page(engines: readonly EngineFacts[]): string {
   const rows = ROWS.map(({ what, say }) => [what, ...engines.map(say)]);
   return `# Engines
 
-This page is written by \`npm run write\`. The facts come from the traits that each engine exports, and from the test
-harness of each engine.
+The facts on this page come from the traits that each engine exports, and from the test harness of each engine.
 
 ## Which one
 

@@ -1,4 +1,5 @@
 import { inspect } from "node:util";
+import { withTokensAsText, writesAsJson } from "./core/runtime/json.js";
 import type { HolderView } from "./engine.js";
 
 const BRAND = Symbol.for("holdfast.error");
@@ -35,6 +36,13 @@ export abstract class HoldfastError extends Error {
     super(printable(message), cause);
     this.name = new.target.name;
     if (details.resource !== undefined) this.resource = details.resource;
+  }
+
+  /** Without the cause: it comes from a client library, and may contain anything. */
+  toJSON(): Record<string, unknown> {
+    const { name, message } = this;
+    const { cause: _, ...own } = withTokensAsText.call(this) as { cause?: unknown };
+    return { name, code: this.code, message, ...own };
   }
 
   get [BRAND](): ErrorCode {
@@ -92,7 +100,7 @@ export class AcquireTimeoutError extends HoldfastError {
       },
     );
     this.waitedMs = waitedMs;
-    this.holders = holders;
+    this.holders = holders.map((holder) => writesAsJson({ ...holder }));
   }
 }
 

@@ -1,4 +1,5 @@
 import { type Channel, channel } from "node:diagnostics_channel";
+import { writesAsJson } from "./core/runtime/json.js";
 import type { Mode } from "./engine.js";
 import type { LossReason } from "./errors.js";
 
@@ -71,5 +72,5 @@ export const channels = Object.fromEntries(
 /** The payload is built only when somebody listens. */
 export function emit<N extends EventName>(name: N, payload: () => Events[N]): void {
   const target = channels[name];
-  if (target.hasSubscribers) target.publish(payload());
+  if (target.hasSubscribers) target.publish(writesAsJson(payload()));
 }

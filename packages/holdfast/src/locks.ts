@@ -1,16 +1,11 @@
-import { onAbort } from "./core/acquiring/on-abort.js";
-import { type ClaimContext, PendingClaim } from "./core/acquiring/pending-claim.js";
 import { checkResource } from "./core/acquiring/resource.js";
 import { WaiterHeartbeats } from "./core/acquiring/waiter-heartbeats.js";
 import { Caller } from "./core/calling/call.js";
-import { abandonGrant } from "./core/calling/release.js";
 import { TokenCheck } from "./core/calling/token-check.js";
-import { Cohort, type CohortContext } from "./core/cohort/cohort.js";
-import type { SharedContext } from "./core/cohort/shared-queue.js";
-import { SharedQueues } from "./core/cohort/shared-queues.js";
+import type { WaitContext } from "./core/cohort/wait-context.js";
+import { endWaits, waitForLease } from "./core/cohort/wait-for-lease.js";
 import { endLeases } from "./core/holding/end-leases.js";
-import type { Grant } from "./core/holding/grant.js";
-import type { HeldLease, Lease } from "./core/holding/lease.js";
+import type { Lease } from "./core/holding/lease.js";
 import { DirectController } from "./core/holding/lease-controller.js";
 import {
   isEnclosed,
@@ -25,9 +20,9 @@ import { checkEngine } from "./core/input/handed-in.js";
 import { type Known, refuseUnknown } from "./core/input/known-options.js";
 import { Keeper } from "./core/renewing/keeper.js";
 import { GenerationalMap } from "./core/runtime/generational-map.js";
+import { writesAsJson } from "./core/runtime/json.js";
 import type { Call, Engine, EngineTraits, ListFilter, ListPage, ResourceView } from "./engine.js";
-import { AcquireTimeoutError, ClosedError, show, UsageError } from "./errors.js";
-import { channels, emit } from "./events.js";
+import { AcquireTimeoutError, show, UsageError } from "./errors.js";
 import { parseSequencer } from "./fencing/sequencer.js";
 import {
   ACQUIRE_DEFAULTS,
@@ -78,40 +73,34 @@ export interface RevokeOptions {
 export class Locks implements AsyncDisposable {
   readonly #caller: Caller;
   readonly #connection: ConnectTerms;
-  readonly #context: ClaimContext;
   readonly #keeper: Keeper;
-  readonly #direct: DirectController;
-  readonly #cohorts = new GenerationalMap<string, Cohort>();
-  readonly #cohortContext: CohortContext;
-  /** By resource. */
-  readonly #shared = new GenerationalMap<string, SharedQueues>();
-  readonly #sharedContext: SharedContext;
-  readonly #waits = new Set<PendingClaim>();
+  readonly #waits: WaitContext;
   readonly #stopWatching: (() => void) | undefined;
-  /** The terms of an acquire without options. */
-  readonly #defaults: Terms;
   #closing: Promise<void> | null = null;
 
   constructor(engine: Engine, options: ConnectOptions = {}) {
     checkEngine(engine, "new Locks", "an engine, like redisEngine({ client })");
     this.#connection = resolveConnect(options);
     const { clock, drift } = this.#connection;
-    this.#caller = new Caller(engine, clock);
+    const caller = new Caller(engine, clock);
+    this.#caller = caller;
     // Wrong defaults fail here, at connect, and not at the first acquire.
-    this.#defaults = this.#terms({});
-    const heartbeats = engine.queue ? new WaiterHeartbeats(this.#caller, engine.queue) : null;
-    const tokenCheck = new TokenCheck(engine.name);
-    this.#context = { caller: this.#caller, tokenCheck, heartbeats, drift };
-    this.#keeper = new Keeper(this.#caller);
-    this.#direct = new DirectController(this.#caller, this.#keeper);
-    this.#cohortContext = {
-      ...{ context: this.#context, direct: this.#direct },
+    const defaults = this.#terms({});
+    const heartbeats = engine.queue ? new WaiterHeartbeats(caller, engine.queue) : null;
+    this.#keeper = new Keeper(caller);
+    this.#waits = {
+      caller,
+      tokenCheck: new TokenCheck(engine.name),
+      heartbeats,
+      drift,
+      direct: new DirectController(caller, this.#keeper),
       budget: this.#connection,
-      onIdle: (cohort) => {
-        if (this.#cohorts.get(cohort.key) === cohort) this.#cohorts.delete(cohort.key);
-      },
+      defaults,
+      alone: new Set(),
+      cohorts: new GenerationalMap(),
+      shared: new GenerationalMap(),
+      isClosed: false,
     };
-    this.#sharedContext = { context: this.#context, direct: this.#direct };
     this.#stopWatching = engine.watch?.onChange((resource) => this.#keeper.renewSoon(resource));
   }
 
@@ -124,11 +113,11 @@ export class Locks implements AsyncDisposable {
     try {
       this.#refuseWhenClosed();
       checkResource(resource);
-      const terms = options === undefined ? this.#defaults : this.#terms(options);
+      const terms = options === undefined ? this.#waits.defaults : this.#terms(options);
       terms.signal?.throwIfAborted();
       const joined = terms.reentrant ? joinEnclosing(this, resource, terms.mode) : null;
       if (joined !== null) return Promise.resolve(joined);
-      const waiting = this.#wait(resource, terms);
+      const waiting = waitForLease(this.#waits, resource, terms);
       return isEnclosed() ? this.#tellEnclosing(waiting, resource, terms) : waiting;
     } catch (error) {
       return Promise.reject(error);
@@ -198,7 +187,7 @@ export class Locks implements AsyncDisposable {
   async inspect(resource: string): Promise<ResourceView> {
     this.#refuseWhenClosed();
     checkResource(resource);
-    return this.#call((call) => this.#caller.engine.inspect(resource, call));
+    return written(await this.#call((call) => this.#caller.engine.inspect(resource, call)));
   }
 
   /** All resources that are held, waited for or closed by a lock-delay, page by page. */
@@ -214,7 +203,7 @@ export class Locks implements AsyncDisposable {
       options.signal?.throwIfAborted();
       const filter: ListFilter = { match, cursor, max: LIST_PAGE };
       const page: ListPage = await this.#call((call) => this.#caller.engine.list(filter, call));
-      yield* page.views;
+      yield* page.views.map(written);
       cursor = page.cursor;
     } while (cursor !== null);
   }
@@ -247,34 +236,14 @@ export class Locks implements AsyncDisposable {
    * end, its lock ends with its ttl.
    */
   close(): Promise<void> {
-    // Assigned before anything runs, so that a grant that arrives now sees that the locks are
-    // closed.
+    // Set before anything runs, so that a grant that arrives now sees that the locks are closed.
+    this.#waits.isClosed = true;
     this.#closing ??= Promise.resolve().then(() => this.#close());
     return this.#closing;
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
-  }
-
-  #wait(resource: string, terms: Terms): Promise<HeldLease> {
-    const startedAt = this.#caller.clock.now();
-    const { mode, label } = terms;
-    if (channels.wait.hasSubscribers) channels.wait.publish({ resource, mode, label });
-    // Only leases that the keeper renews can be handed over; the others count their own life.
-    const canHandOver = mode === "exclusive" && terms.renew;
-    // Strict: one claim and one place in the backend's queue for each caller, even if others wait
-    // here.
-    const waiting =
-      terms.fair === "strict"
-        ? this.#waitAlone(resource, terms, startedAt)
-        : canHandOver
-          ? this.#waitInCohort(resource, terms, startedAt)
-          : mode === "shared"
-            ? this.#waitShared(resource, terms, startedAt)
-            : this.#waitAlone(resource, terms, startedAt);
-    const isObserved = channels["not-granted"].hasSubscribers;
-    return isObserved ? this.#tellNotGranted(waiting, resource, terms, startedAt) : waiting;
   }
 
   async #tellEnclosing<T>(waiting: Promise<T>, resource: string, { mode }: Terms): Promise<T> {
@@ -285,121 +254,12 @@ export class Locks implements AsyncDisposable {
     }
   }
 
-  async #tellNotGranted<T>(
-    waiting: Promise<T>,
-    resource: string,
-    { mode, label, signal }: Terms,
-    startedAt: number,
-  ): Promise<T> {
-    try {
-      return await waiting;
-    } catch (error) {
-      const waitedMs = this.#caller.clock.now() - startedAt;
-      const outcome = outcomeOf(error, signal);
-      emit("not-granted", () => ({ resource, mode, label, waitedMs, outcome, error }));
-      throw error;
-    }
-  }
-
-  #waitAlone(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
-    return this.#contend(resource, terms, startedAt, (grant, now) => {
-      if (this.#closing !== null) {
-        abandonGrant(this.#caller, grant, terms.callTimeoutMs);
-        throw closed();
-      }
-      return this.#direct.hold(grant, 0, terms, now);
-    });
-  }
-
-  #waitInCohort(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
-    const { ttlMs, lockDelayMs } = this.#defaults;
-    const usual = terms.ttlMs === ttlMs && terms.lockDelayMs === lockDelayMs;
-    // A resource name never contains NUL, so keys cannot collide.
-    const key = usual ? resource : `${terms.ttlMs}/${terms.lockDelayMs}\0${resource}`;
-    if (terms.waitMs > 0) return this.#cohort(key, resource).wait(terms, startedAt);
-    const known = this.#cohorts.get(key);
-    if (known?.taken) {
-      return Promise.reject(new AcquireTimeoutError(resource, 0, known.holders()));
-    }
-    return this.#contend(resource, terms, startedAt, (grant, now) =>
-      this.#cohort(key, resource).adopt(grant, terms, now),
-    );
-  }
-
-  #waitShared(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
-    const known = this.#shared.get(resource);
-    if (terms.waitMs > 0) return (known ?? this.#sharedQueues(resource)).wait(terms, startedAt);
-    const holders = known?.unsentHolders ?? null;
-    if (holders !== null) return Promise.reject(new AcquireTimeoutError(resource, 0, holders));
-    return this.#waitAlone(resource, terms, startedAt);
-  }
-
-  #sharedQueues(resource: string): SharedQueues {
-    const onIdle = () => this.#shared.delete(resource);
-    const queues = new SharedQueues(resource, this.#sharedContext, onIdle);
-    this.#shared.add(resource, queues);
-    return queues;
-  }
-
-  #cohort(key: string, resource: string): Cohort {
-    const known = this.#cohorts.get(key);
-    if (known !== undefined) return known;
-    const cohort = new Cohort(key, resource, this.#cohortContext);
-    this.#cohorts.add(key, cohort);
-    // An answer may come while close() runs. Its caller must not get a lease that nobody will
-    // release.
-    if (this.#closing !== null) cohort.close(closed());
-    return cohort;
-  }
-
-  /** Makes a claim for one caller. close() can end it. */
-  #contend(
-    resource: string,
-    terms: Terms,
-    startedAt: number,
-    leaseOn: (grant: Grant, now: number) => HeldLease,
-  ): Promise<HeldLease> {
-    return new Promise((resolve, reject) => {
-      const { waitMs, retry, signal } = terms;
-      const over = () => {
-        this.#waits.delete(claim);
-        stopListening?.();
-      };
-      const granted = (grant: Grant, now: number) => {
-        over();
-        try {
-          const lease = leaseOn(grant, now);
-          emit("acquired", () => ({ ...lease.subject(), waitedMs: lease.acquiredAt - startedAt }));
-          resolve(lease);
-        } catch (error) {
-          reject(error);
-        }
-      };
-      const failed = (error: unknown) => {
-        over();
-        reject(error);
-      };
-      const request = { resource, terms, tokens: 1, startedAt, waitMs, retry };
-      const claim = new PendingClaim(this.#context, request, {
-        granted,
-        failed,
-        onHolders: () => {},
-      });
-      const stopListening = signal && onAbort(signal, () => claim.abort(signal.reason));
-      this.#waits.add(claim);
-      claim.start();
-    });
-  }
-
   async #close(): Promise<void> {
-    for (const wait of this.#waits) wait.abort(closed());
-    for (const registry of [this.#cohorts, this.#shared]) {
-      for (const group of registry.values()) group.close(closed());
-    }
+    endWaits(this.#waits);
     const leases = this.#keeper.grants.flatMap((grant) => grant.lease ?? []);
     await endLeases(leases, runsOf(this), this.#caller.clock);
     await this.#caller.settled();
-    this.#context.heartbeats?.close();
+    this.#waits.heartbeats?.close();
     this.#stopWatching?.();
     await this.#caller.engine.close();
   }
@@ -415,17 +275,12 @@ export class Locks implements AsyncDisposable {
   }
 
   #refuseWhenClosed(): void {
-    if (this.#closing !== null) throw new UsageError("these locks were closed; connect again");
+    if (this.#waits.isClosed) throw new UsageError("these locks were closed; connect again");
   }
 }
 
-function outcomeOf(error: unknown, signal: AbortSignal | undefined) {
-  if (error instanceof AcquireTimeoutError) return "busy";
-  if (error instanceof ClosedError) return "closed";
-  return signal?.aborted && error === signal.reason ? "aborted" : "failed";
-}
-
-/** Not a UsageError: the waiting caller did nothing wrong. */
-function closed(): ClosedError {
-  return new ClosedError("these locks were closed while this acquire waited");
+/** A view that JSON.stringify can write. */
+function written(view: ResourceView): ResourceView {
+  const holders = view.holders.map((holder) => writesAsJson({ ...holder }));
+  return { ...view, holders };
 }

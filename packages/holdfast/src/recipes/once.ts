@@ -85,7 +85,7 @@ export async function once<T>(
       const held = lease as HeldLease;
       const leftMs = Math.ceil(atLeastMs - held.heldMs());
       if (leftMs > 0 && (held.held || held.isStillOurs)) {
-        await held.leave(Math.max(leftMs, minMs));
+        await held.leaveInTime(Math.max(leftMs, minMs));
       }
     }
   });

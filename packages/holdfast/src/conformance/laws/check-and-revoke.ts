@@ -1,7 +1,10 @@
 import assert from "node:assert";
 import type { LawGroup } from "../harness.js";
+import { inOrder } from "../in-order.js";
 import { law } from "../stage.js";
+import { handedOverLaws } from "./handed-over.js";
 import { revocationLaws } from "./revocation.js";
+import { toldHolderLaws } from "./told-holders.js";
 
 export const checkAndRevoke: LawGroup = {
   id: "L18",
@@ -10,7 +13,7 @@ export const checkAndRevoke: LawGroup = {
     "Check says whether a live, unrevoked grant of this mode holds this token now. Revoke forbids " +
     "the renewal of exactly one grant and tells its holder; the successor follows at release or " +
     "expiry, or at once with force.",
-  laws: [
+  laws: inOrder([
     law("L18.1", "check is true for a live grant, and false for anything else", [], async (s) => {
       const [a, b] = await s.clients(2);
       const [resource, other] = [s.resource(), s.resource("other")];
@@ -76,5 +79,7 @@ export const checkAndRevoke: LawGroup = {
     }),
 
     ...revocationLaws,
-  ],
+    ...toldHolderLaws,
+    ...handedOverLaws,
+  ]),
 };

@@ -26,6 +26,7 @@ export class ClaimPauses {
   #looks: RetryWalk | null = null;
   #changes: ChangeSubscription | null = null;
   #resting: Timer | null = null;
+  #isOver = false;
 
   constructor(caller: Caller, terms: PauseTerms, askAgain: () => void) {
     this.#caller = caller;
@@ -38,14 +39,14 @@ export class ClaimPauses {
     this.#heardChanges().seen = false;
   }
 
-  /** Schedules the next poll. False when the strategy has ended. */
+  /** Schedules the next poll. False when the strategy has ended, or has ended the claim. */
   afterBusy(retryAfterMs: number, leftMs: number): boolean {
     const { retry, looks } = this.#terms;
     this.#looks ??=
       retry === undefined
         ? new RetryWalk(looks ?? pollDelays(this.#caller.engine))
         : this.#errorWalk();
-    const delayMs = this.#looks.next(undefined);
+    const delayMs = this.#nextDelay(this.#looks, undefined);
     if (delayMs === null) return false;
     const changes = this.#heardChanges();
     const soonMs = Math.min(delayMs, Math.max(retryAfterMs, LEAST_LOOK_MS));
@@ -55,15 +56,16 @@ export class ClaimPauses {
     return true;
   }
 
-  /** Schedules the next try. False when the strategy has ended. */
+  /** Schedules the next try. False when the strategy has ended, or has ended the claim. */
   afterFailure(error: unknown, leftMs: number): boolean {
-    const delayMs = this.#errorWalk().next(error);
+    const delayMs = this.#nextDelay(this.#errorWalk(), error);
     if (delayMs === null) return false;
     this.#rest(Math.min(delayMs, leftMs));
     return true;
   }
 
   end(): void {
+    this.#isOver = true;
     this.#stopResting();
     this.#errors?.end();
     this.#looks?.end();
@@ -78,6 +80,23 @@ export class ClaimPauses {
   #errorWalk(): RetryWalk {
     this.#errors ??= new RetryWalk(this.#terms.retry);
     return this.#errors;
+  }
+
+  /**
+   * A retry strategy is the user's code. If it ends the claim, its result no longer
+   * counts, and neither does its error.
+   */
+  #nextDelay(walk: RetryWalk, error: unknown): number | null {
+    try {
+      const delayMs = walk.next(error);
+      return this.#isOver ? null : delayMs;
+    } catch (thrown) {
+      if (this.#isOver) return null;
+      throw thrown;
+    } finally {
+      // The strategy may have made its iterator after end().
+      if (this.#isOver) walk.end();
+    }
   }
 
   /** Asks again after delayMs, or as soon as the returned function is called. */

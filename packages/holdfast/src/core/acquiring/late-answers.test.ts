@@ -166,6 +166,50 @@ for (const learnsBy of ["heartbeat", "enqueue", "tryAcquire"] as const) {
   });
 }
 
+test("a claim that times out leaves no grant that was revoked before core saw it", async () => {
+  const { clock, engine, locks, other, held } = stage();
+  const first = await other.acquire("a");
+  engine.pushes("drop");
+  const waiting = outcomeOf(locks.acquire("a", { ...ALONE, ttlMs: 20_000, waitMs: 300 }));
+  await clock.advance(100);
+  await first.release();
+  const [unseen] = (await other.inspect("a")).holders;
+  assert.equal(await other.revoke("a", { token: unseen!.token }), "revoked");
+  await clock.advance(200);
+  assert.ok((await waiting) instanceof AcquireTimeoutError);
+  assert.equal(engine.calls("withdraw"), 1);
+  await clock.advance(0);
+  assert.equal(held("a"), 0, "the revoked grant keeps everybody out");
+});
+
+for (const verb of ["tryAcquire", "acquire with waitMs: 0"] as const) {
+  test(`a grant whose answer takes longer than its ttl is a failure, not busy (${verb})`, async () => {
+    const { clock, engine, locks, held } = stage();
+    const { opened, open } = gate();
+    for (const call of ["tryAcquire", "enqueue"] as const) {
+      engine.inject(call, { kind: "hold-reply", until: opened });
+    }
+    const options = { ttlMs: 1_000, callTimeoutMs: 5_000 };
+    const asked =
+      verb === "tryAcquire"
+        ? locks.tryAcquire("a", options)
+        : locks.acquire("a", { ...options, waitMs: 0 });
+    const outcome = outcomeOf<unknown>(asked);
+    await clock.advance(1_500);
+    open();
+    await clock.advance(0);
+    const error = await outcome;
+    assert.ok(error instanceof EngineError, `it is ${error}`);
+    assert.equal(error.retryable, true);
+    assert.match(
+      error.message,
+      /the grant of "a" came after 1500 ms, too late for a ttl of 1000 ms/,
+    );
+    await clock.advance(0);
+    assert.equal(held("a"), 0);
+  });
+}
+
 test("a grant that arrives too late is claimed again, and keeps its token", async () => {
   const { clock, engine, locks, held } = stage();
   const { opened, open } = gate();
@@ -214,18 +258,6 @@ test("a late grant whose second answer is lost is released, and a new claim is m
   assert.equal(held("a"), 1);
 });
 
-test("a tryAcquire whose grant arrives too late releases it and returns null", async () => {
-  const { clock, engine, locks, held } = stage();
-  const { opened, open } = gate();
-  engine.inject("tryAcquire", { kind: "hold-reply", until: opened });
-  const trying = locks.tryAcquire("a", { ...ALONE, ttlMs: 1_000 });
-  await clock.advance(950);
-  open();
-  await clock.advance(0);
-  assert.equal(await trying, null);
-  assert.equal(held("a"), 0);
-});
-
 test("two shared grants whose replies arrive in reverse order are both valid", async () => {
   const { clock, engine, locks } = stage();
   const { opened, open } = gate();
@@ -251,7 +283,7 @@ test("a reply that comes after its grant expired and a successor came is no Cont
   const quick = await locks.acquire("a", ALONE);
   open();
   await clock.advance(0);
-  assert.equal(await slow, null);
+  assert.ok((await slow) instanceof EngineError);
   assert.ok(quick.held);
 });
 

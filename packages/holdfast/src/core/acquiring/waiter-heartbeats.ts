@@ -12,17 +12,10 @@ const BATCH_AHEAD = 0.5;
 const REPEAT_MS = 100;
 const SLOWEST_MS = 1_000;
 
-/** "unknown": the backend does not know this waiter any more. */
-export type Outcome = Granted | "unknown";
-
 /**
- * Told what became of its place. It must call leave() before it returns, so that it is told once.
+ * Sends the heartbeats of all waiters of one engine in batches, and passes pushed grants on. A claim
+ * that is told its outcome must leave() at once, so that it is told only once.
  */
-export interface Waiter {
-  onOutcome(outcome: Outcome): void;
-}
-
-/** Sends the heartbeats of all waiters of one engine in batches, and passes pushed grants on. */
 export class WaiterHeartbeats {
   readonly #caller: Caller;
   readonly #queue: QueueFacet;
@@ -36,13 +29,13 @@ export class WaiterHeartbeats {
     this.#caller = caller;
     this.#queue = queue;
     this.#stopListening = queue.onGrant((ref, granted) => {
-      this.#waiting.get(ref.grantId)?.waiter?.onOutcome(granted);
+      this.#waiting.get(ref.grantId)?.onOutcome(granted);
     });
   }
 
   /** Called before the claim is sent, because a push may overtake the answer to enqueue. */
-  add(place: SentClaim, waiter: Waiter): void {
-    place.waiter = waiter;
+  add(place: SentClaim): void {
+    place.isQueued = true;
     place.holders = [];
     place.dueAt = Infinity;
     place.failures = 0;
@@ -59,8 +52,7 @@ export class WaiterHeartbeats {
 
   leave(place: SentClaim): void {
     this.#waiting.delete(place.claim.grantId);
-    // Old tables of the map may keep this entry for a while, so it must not keep the waiter alive.
-    place.waiter = null;
+    place.isQueued = false;
     if (this.#waiting.size > 0) return;
     this.#timer?.cancel();
     this.#timer = null;
@@ -108,10 +100,9 @@ export class WaiterHeartbeats {
     }
     for (const [i, place] of batch.entries()) {
       // This waiter got its grant by a push, or gave up, during the call.
-      if (place.waiter === null) continue;
+      if (!place.isQueued) continue;
       const answer = answers[i]!;
-      if (answer.kind === "granted") place.waiter.onOutcome(answer);
-      else if (answer.kind === "unknown") place.waiter.onOutcome("unknown");
+      if (answer.kind === "granted" || answer.kind === "unknown") place.onOutcome(answer);
       else if (answer.kind === "queued") this.queued(place, answer, startedAt);
       else this.#postpone(place);
     }

@@ -91,25 +91,23 @@ test("a batch with another number of answers, or with holes, is refused", () => 
   assert.throws(() => expectAnswers(caller, 2, holes), /asked for 2 answers and gave 1/);
 });
 
-test("each answer comes with its call and context, also when calls overlap or answers are late", async () => {
+test("each answer comes with its call, also when calls overlap or answers are late", async () => {
   const { clock, caller } = stage();
   const told: string[] = [];
   const gates: ((answer: string) => void)[] = [];
   const listener = {
     send: () => new Promise<string>((answer) => gates.push(answer)),
-    answered: (answer: string, { order }: Call, context: string) =>
-      void told.push(`${answer} to ${order} of ${context}`),
-    failed: (_: unknown, { order }: Call, context: string) =>
-      void told.push(`none to ${order} of ${context}`),
-    late: (answer: string, context: string) => void told.push(`${answer} late of ${context}`),
+    answered: (answer: string, { order }: Call) => void told.push(`${answer} to ${order}`),
+    failed: (_: unknown, { order }: Call) => void told.push(`none to ${order}`),
+    late: (answer: string) => void told.push(`${answer}, late`),
   };
-  caller.send(100, listener, "first", true);
-  caller.send(200, listener, "second", true);
+  caller.send(100, listener, true);
+  caller.send(200, listener, true);
   await clock.advance(100);
   gates[1]!("yes");
   gates[0]!("granted");
   await clock.advance(0);
-  assert.deepEqual(told, ["none to 1 of first", "yes to 2 of second", "granted late of first"]);
+  assert.deepEqual(told, ["none to 1", "yes to 2", "granted, late"]);
 });
 
 test("settled() also waits for work that begins during the wait", async () => {

@@ -4,21 +4,18 @@ import { emit } from "../../events.js";
 import type { Clock } from "../runtime/clock.js";
 import { Turns } from "./turns.js";
 
-/**
- * Makes calls through a Caller. Calls may overlap: each answer comes with its call and the context
- * that it was sent with.
- */
-export interface CallListener<T, C> {
-  send(call: Call, context: C): Promise<T>;
+/** Makes calls through a Caller. Calls may overlap, so each answer comes with its call. */
+export interface CallListener<T> {
+  send(call: Call): Promise<T>;
   /**
    * Asked when a call must wait for its turn. The returned function tells later whether to send it.
    */
   stillWants?(): () => boolean;
   /** Each call ends with exactly one of answered and failed. */
-  answered(answer: T, call: Call, context: C): void;
-  failed(error: unknown, call: Call, context: C): void;
+  answered(answer: T, call: Call): void;
+  failed(error: unknown, call: Call): void;
   /** The answer arrived after the call had timed out. */
-  late?(answer: T, context: C): void;
+  late?(answer: T): void;
 }
 
 /**
@@ -44,50 +41,40 @@ export class Caller {
    * Sends one call. If the engine does not answer within timeoutMs, the call fails with effect
    * unknown.
    */
-  send<T, C>(
-    timeoutMs: number,
-    listener: CallListener<T, C>,
-    context: C,
-    keepAlive: boolean,
-  ): void {
+  send<T>(timeoutMs: number, listener: CallListener<T>, keepAlive: boolean): void {
     const turn = this.#turns === null ? null : this.#turns.next();
     if (turn === null) {
-      this.#send(timeoutMs, listener, context, keepAlive);
+      this.#send(timeoutMs, listener, keepAlive);
       return;
     }
     const stillWants = listener.stillWants?.();
     void turn.then(() => {
-      if (stillWants?.() !== false) this.#send(timeoutMs, listener, context, keepAlive);
+      if (stillWants?.() !== false) this.#send(timeoutMs, listener, keepAlive);
     });
   }
 
-  #send<T, C>(
-    timeoutMs: number,
-    listener: CallListener<T, C>,
-    context: C,
-    keepAlive: boolean,
-  ): void {
+  #send<T>(timeoutMs: number, listener: CallListener<T>, keepAlive: boolean): void {
     const call = { startedAt: this.clock.now(), timeoutMs, order: ++this.#order };
     let over = false;
-    const sent = sending(listener, call, context);
+    const sent = sending(listener, call);
     const onTimeout = () => {
       over = true;
-      listener.failed(this.silence(timeoutMs), call, context);
+      listener.failed(this.silence(timeoutMs), call);
     };
     const timer = this.clock.timer(timeoutMs, onTimeout, keepAlive);
     sent.then(
       (answer) => {
         if (over) {
-          listener.late?.(answer, context);
+          listener.late?.(answer);
           return;
         }
         timer.cancel();
-        listener.answered(answer, call, context);
+        listener.answered(answer, call);
       },
       (error: unknown) => {
         if (over) return;
         timer.cancel();
-        listener.failed(this.#truthful(error), call, context);
+        listener.failed(this.#truthful(error), call);
       },
     );
   }
@@ -95,7 +82,7 @@ export class Caller {
   /** Like send(), as a promise. */
   call<T>(timeoutMs: number, send: (call: Call) => Promise<T>, keepAlive = true): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.send(timeoutMs, { send, answered: resolve, failed: reject }, undefined, keepAlive);
+      this.send(timeoutMs, { send, answered: resolve, failed: reject }, keepAlive);
     });
   }
 
@@ -163,9 +150,9 @@ export function expectAnswers<T>(
   throw caller.miscount(asked, answers.filter((answer) => answer !== undefined).length);
 }
 
-function sending<T, C>(listener: CallListener<T, C>, call: Call, context: C): Promise<T> {
+function sending<T>(listener: CallListener<T>, call: Call): Promise<T> {
   try {
-    return listener.send(call, context);
+    return listener.send(call);
   } catch (error) {
     return Promise.reject(error);
   }

@@ -15,7 +15,7 @@ type OnDone<T> = (answer: T, mayHaveHappened: boolean) => void;
  * a few times. Calls either onDone or onGaveUp, once.
  */
 export class RepeatedCall<T extends { kind: string }>
-  implements CallListener<readonly (T | Failed)[], undefined>
+  implements CallListener<readonly (T | Failed)[]>
 {
   readonly send: Sends<T>;
   readonly #caller: Caller;
@@ -43,7 +43,7 @@ export class RepeatedCall<T extends { kind: string }>
   }
 
   start(): void {
-    this.#caller.send(this.#timeoutMs, this, undefined, true);
+    this.#caller.send(this.#timeoutMs, this, true);
   }
 
   /**

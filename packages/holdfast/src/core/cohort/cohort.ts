@@ -1,34 +1,23 @@
 import type { HolderView } from "../../engine.js";
-import { AcquireTimeoutError, EngineError, inDoubt } from "../../errors.js";
-import { channels, emit } from "../../events.js";
+import { AcquireTimeoutError, inDoubt } from "../../errors.js";
+import { emit } from "../../events.js";
 import type { Terms } from "../../options.js";
-import {
-  type ClaimContext,
-  type ClaimListener,
-  type ClaimRequest,
-  PendingClaim,
-} from "../acquiring/pending-claim.js";
+import type { ClaimListener, ClaimRequest } from "../acquiring/claim-request.js";
+import { PendingClaim } from "../acquiring/pending-claim.js";
+import { timeoutError } from "../acquiring/timeout-error.js";
 import { abandonGrant } from "../calling/release.js";
 import type { Grant } from "../holding/grant.js";
 import type { HeldLease } from "../holding/lease.js";
-import type { DirectController, LeaseController } from "../holding/lease-controller.js";
+import type { LeaseController } from "../holding/lease-controller.js";
 import type { Timer } from "../runtime/clock.js";
-import { canHandOver, type HandOverBudget, type LocalGrant, tokensFor } from "./hand-over.js";
+import { canHandOver, type LocalGrant, tokensFor } from "./hand-over.js";
 import { LocalQueue } from "./local-queue.js";
 import { type LocalHost, LocalWaiter } from "./local-waiter.js";
+import type { WaitContext } from "./wait-context.js";
 
 const NO_HOLDERS: readonly HolderView[] = [];
 // Shared by all cohorts in which nobody waits; never written to.
 const EMPTY = new LocalQueue();
-
-/** What all cohorts of one connection share. */
-export interface CohortContext {
-  readonly context: ClaimContext;
-  readonly direct: DirectController;
-  readonly budget: HandOverBudget;
-  /** Called when nobody waits and nothing is held. */
-  onIdle(cohort: Cohort): void;
-}
 
 /**
  * The waiters of one process on one resource; the word comes from the papers on lock cohorting. The
@@ -37,10 +26,10 @@ export interface CohortContext {
  * the backend's queue has its turn.
  */
 export class Cohort implements LeaseController, ClaimListener, LocalHost {
-  /** The key of this cohort in the map of its connection. */
-  readonly key: string;
+  /** Where this cohort is in the map of its connection. */
+  readonly #key: string;
   readonly #resource: string;
-  readonly #common: CohortContext;
+  readonly #common: WaitContext;
   #waiting = EMPTY;
   #current: LocalGrant | null = null;
   #claim: PendingClaim | null = null;
@@ -51,10 +40,9 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
   /** The error of the last claim, until the backend answers again. */
   #failure: unknown = null;
   #holders = NO_HOLDERS;
-  #closedBy: Error | null = null;
 
-  constructor(key: string, resource: string, common: CohortContext) {
-    this.key = key;
+  constructor(key: string, resource: string, common: WaitContext) {
+    this.#key = key;
     this.#resource = resource;
     this.#common = common;
   }
@@ -74,17 +62,17 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
   wait(terms: Terms, startedAt: number): Promise<HeldLease> {
     return new Promise((resolve, reject) => {
       if (terms.signal?.aborted) return reject(terms.signal.reason);
-      const { clock } = this.#common.direct;
+      const { clock } = this.#common.caller;
       const waiter = new LocalWaiter(terms, startedAt, clock, this, resolve, reject);
       if (this.#waiting === EMPTY) this.#waiting = new LocalQueue();
       this.#waiting.join(waiter);
       this.#updateClaim();
-      if (!this.#isToldInTime(terms)) this.#startWaitTimers();
+      if (!this.#isToldInTime(terms)) this.#waiting.startWaitTimers();
     });
   }
 
   onTimeout(waiter: LocalWaiter): void {
-    const leftMs = this.#isUnanswered() ? waiter.finalAnswerMs(this.#common.direct.clock.now()) : 0;
+    const leftMs = this.#isUnanswered() ? waiter.finalAnswerMs(this.#common.caller.clock.now()) : 0;
     if (leftMs > 0) waiter.remind(leftMs);
     else this.#rejectWaiter(waiter, this.#timeoutError(waiter));
   }
@@ -98,10 +86,6 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
    * over.
    */
   adopt(grant: Grant, terms: Terms, now: number): HeldLease {
-    if (this.#closedBy !== null) {
-      abandonGrant(this.#common.context.caller, grant, terms.callTimeoutMs);
-      throw this.#closedBy;
-    }
     this.#current = { grant, startedAt: now, index: 0 };
     return this.#common.direct.hold(grant, 0, terms, now, this);
   }
@@ -129,7 +113,6 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
 
   /** Rejects all waiters with this error; what is held stays held. */
   close(error: Error): void {
-    this.#closedBy = error;
     for (const waiter of this.#waiting) {
       this.#remove(waiter);
       waiter.reject(error);
@@ -144,13 +127,13 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
     // The last waiter may have left in the same tick. Or the first one needs more grace than the
     // grant has left, because it was claimed on the terms of another waiter.
     if (next === null || !grant.group.isGoodFor(next.terms.graceMs, now)) {
-      abandonGrant(this.#common.context.caller, grant, leader.terms.callTimeoutMs);
+      abandonGrant(this.#common.caller, grant, leader.terms.callTimeoutMs);
     } else {
       this.#remove(next);
-      this.#resolve(next, this.adopt(grant, next.terms, now));
+      next.serve(this.adopt(grant, next.terms, now));
     }
     this.#updateClaim();
-    this.#startWaitTimers();
+    this.#waiting.startWaitTimers();
   }
 
   /**
@@ -166,22 +149,19 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
       return;
     }
     this.#failure = error;
-    let restMs = Infinity;
-    const { clock } = this.#common.direct;
+    const { clock } = this.#common.caller;
     const now = clock.now();
+    let restMs = Infinity;
     for (const waiter of this.#waiting) {
       try {
-        const again = error instanceof EngineError && error.retryable && !waiter.hasTimedOut(now);
-        const delayMs = again ? waiter.retry.next(error) : null;
-        if (delayMs === null) throw error;
-        restMs = Math.min(restMs, delayMs);
+        restMs = Math.min(restMs, waiter.delayAfter(error, now));
       } catch (reason) {
         this.#remove(waiter);
         waiter.reject(reason);
       }
     }
     if (this.#waiting.length > 0) {
-      this.#startWaitTimers();
+      this.#waiting.startWaitTimers();
       const wake = () => {
         this.#resting = null;
         this.#updateClaim();
@@ -194,7 +174,7 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
   onHolders(holders: readonly HolderView[]): void {
     this.#failure = null;
     this.#holders = holders;
-    this.#startWaitTimers();
+    this.#waiting.startWaitTimers();
   }
 
   /** Starts or ends the claim at the backend as the local waiters need it. */
@@ -202,7 +182,7 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
     const first = this.#waiting.first;
     if (first === null) {
       this.#abortClaim();
-      if (this.#current === null) this.#common.onIdle(this);
+      if (this.#current === null) this.#retire();
     } else if (this.#claim === null && this.#resting === null) {
       if (this.#current === null || !this.#canHandOver(this.#current, first))
         this.#startClaim(first);
@@ -210,9 +190,9 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
   }
 
   #startClaim(leader: LocalWaiter): void {
-    const { budget, context } = this.#common;
+    const { budget, caller } = this.#common;
     const others = this.#waiting.length - 1 + (this.#current === null ? 0 : 1);
-    const tokens = tokensFor(others, budget, context.caller.engine.traits.tokenRange);
+    const tokens = tokensFor(others, budget, caller.engine.traits.tokenRange);
     const { terms, startedAt } = leader;
     // The claim belongs to the whole cohort, so the waitMs and retry of one waiter do not end it.
     const request: ClaimRequest = {
@@ -225,7 +205,7 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
       looks: terms.retry,
     };
     this.#leader = leader;
-    this.#claim = new PendingClaim(context, request, this);
+    this.#claim = new PendingClaim(this.#common, request, this);
     this.#claim.start();
   }
 
@@ -239,6 +219,12 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
     this.#failure = null;
   }
 
+  /** Nobody waits and nothing is held, so the connection forgets this cohort. */
+  #retire(): void {
+    const { cohorts } = this.#common;
+    if (cohorts.get(this.#key) === this) cohorts.delete(this.#key);
+  }
+
   /** Forgets the pending claim, which is over, and returns its leader. */
   #clearClaim(): LocalWaiter {
     const leader = this.#leader!;
@@ -249,24 +235,16 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
 
   #handOver(local: LocalGrant, from: HeldLease, next: LocalWaiter): void {
     this.#remove(next);
-    const { direct } = this.#common;
-    const lease = direct.hold(local.grant, ++local.index, next.terms, direct.clock.now(), this);
+    const { caller, direct } = this.#common;
+    const lease = direct.hold(local.grant, ++local.index, next.terms, caller.clock.now(), this);
     const waitedMs = lease.acquiredAt - next.startedAt;
     emit("handed-over", () => ({ ...lease.subject(), from: from.token, waitedMs }));
-    this.#resolve(next, lease);
+    next.serve(lease);
     this.#updateClaim();
   }
 
-  #resolve(waiter: LocalWaiter, lease: HeldLease): void {
-    if (channels.acquired.hasSubscribers) {
-      const waitedMs = lease.acquiredAt - waiter.startedAt;
-      emit("acquired", () => ({ ...lease.subject(), waitedMs }));
-    }
-    waiter.resolve(lease);
-  }
-
   #canHandOver(local: LocalGrant, next: LocalWaiter): boolean {
-    return canHandOver(local, next.terms, this.#common.budget, this.#common.direct.clock);
+    return canHandOver(local, next.terms, this.#common.budget, this.#common.caller.clock);
   }
 
   /** Null when the lease uses an earlier grant. */
@@ -294,26 +272,14 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
     return this.#isUnanswered() && waitMs >= this.#leader!.terms.callTimeoutMs;
   }
 
-  /**
-   * Walks from the newest waiter to the first one that has a timer: all waiters before it have one
-   * too.
-   */
-  #startWaitTimers(): void {
-    for (let one = this.#waiting.last; one !== null && !one.hasWaitTimer; one = one.before) {
-      one.startWaitTimer();
-    }
-  }
-
-  /** Silence is not busy. If the backend did not answer, the error says so and does not guess. */
   #timeoutError({ startedAt }: LocalWaiter): unknown {
-    const { caller } = this.#common.context;
-    const waitedMs = caller.clock.now() - startedAt;
-    if (this.#localLease() === null) {
-      // The claim that was sent after the failure may have an effect.
-      if (this.#failure !== null) return this.#claim ? inDoubt(this.#failure) : this.#failure;
-      if (this.#isUnanswered() || this.#claim?.isSilent) return caller.silence(waitedMs);
-    }
-    return new AcquireTimeoutError(this.#resource, waitedMs, this.holders());
+    const { caller } = this.#common;
+    const wait = { resource: this.#resource, startedAt };
+    if (this.#localLease() !== null) return timeoutError(caller, wait, null, true, this.holders());
+    // The claim that was sent after the failure may have an effect.
+    const failure = this.#claim ? inDoubt(this.#failure) : this.#failure;
+    const isAnswered = !this.#isUnanswered() && !this.#claim?.isSilent;
+    return timeoutError(caller, wait, failure, isAnswered, this.#holders);
   }
 
   #rejectWaiter(waiter: LocalWaiter, error: unknown): void {

@@ -14,10 +14,6 @@ export class LocalQueue<W extends LocalWaiter = LocalWaiter> implements Iterable
     return this.#first;
   }
 
-  get last(): W | null {
-    return this.#last;
-  }
-
   get length(): number {
     return this.#length;
   }
@@ -45,6 +41,16 @@ export class LocalQueue<W extends LocalWaiter = LocalWaiter> implements Iterable
     waiter.after = null;
     this.#length--;
     return true;
+  }
+
+  /**
+   * Starts the timer of every waiter. Walks from the newest waiter to the first one that has a
+   * timer: all waiters before it have one too.
+   */
+  startWaitTimers(): void {
+    for (let one = this.#last; one !== null && !one.hasWaitTimer; one = one.before as W | null) {
+      one.startWaitTimer();
+    }
   }
 
   /** A copy, because the loop body may remove waiters. */

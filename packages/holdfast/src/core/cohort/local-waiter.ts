@@ -1,3 +1,5 @@
+import { EngineError } from "../../errors.js";
+import { channels, emit } from "../../events.js";
 import type { Terms } from "../../options.js";
 import { onAbort } from "../acquiring/on-abort.js";
 import { FINAL_ANSWER_MS } from "../acquiring/pending-claim.js";
@@ -16,7 +18,6 @@ export interface LocalHost {
 export class LocalWaiter {
   readonly terms: Terms;
   readonly startedAt: number;
-  readonly resolve: (lease: HeldLease) => void;
   readonly reject: (error: unknown) => void;
   /** The neighbours in the queue, and whether the waiter is in it. Only the queue writes these. */
   before: LocalWaiter | null = null;
@@ -24,6 +25,7 @@ export class LocalWaiter {
   isQueued = false;
   readonly #clock: Clock;
   readonly #host: LocalHost;
+  readonly #resolve: (lease: HeldLease) => void;
   readonly #stopListening: (() => void) | undefined;
   #retry: RetryWalk | null = null;
   #waitTimer: Timer | null = null;
@@ -38,7 +40,7 @@ export class LocalWaiter {
   ) {
     this.terms = terms;
     this.startedAt = startedAt;
-    this.resolve = resolve;
+    this.#resolve = resolve;
     this.reject = reject;
     this.#clock = clock;
     this.#host = host;
@@ -46,9 +48,26 @@ export class LocalWaiter {
     this.#stopListening = signal && onAbort(signal, () => host.onAbort(this, signal.reason));
   }
 
-  get retry(): RetryWalk {
+  /** Gives the caller its lease. */
+  serve(lease: HeldLease): void {
+    if (channels.acquired.hasSubscribers) {
+      const waitedMs = lease.acquiredAt - this.startedAt;
+      emit("acquired", () => ({ ...lease.subject(), waitedMs }));
+    }
+    this.#resolve(lease);
+  }
+
+  /**
+   * The pause after a claim that failed, by the caller's own strategy. Throws the error for the
+   * caller if the waiter does not go on.
+   */
+  delayAfter(error: unknown, now: number): number {
+    const goesOn = error instanceof EngineError && error.retryable && !this.hasTimedOut(now);
+    if (!goesOn) throw error;
     this.#retry ??= new RetryWalk(this.terms.retry);
-    return this.#retry;
+    const delayMs = this.#retry.next(error);
+    if (delayMs === null) throw error;
+    return delayMs;
   }
 
   hasTimedOut(now: number): boolean {

@@ -1,27 +1,17 @@
 import type { HolderView } from "../../engine.js";
-import { AcquireTimeoutError, EngineError } from "../../errors.js";
-import { emit } from "../../events.js";
+import { EngineError } from "../../errors.js";
 import type { Terms } from "../../options.js";
-import {
-  type ClaimContext,
-  type ClaimListener,
-  type ClaimRequest,
-  PendingClaim,
-} from "../acquiring/pending-claim.js";
+import type { ClaimContext, ClaimListener, ClaimRequest } from "../acquiring/claim-request.js";
+import { PendingClaim } from "../acquiring/pending-claim.js";
+import { timeoutError } from "../acquiring/timeout-error.js";
 import type { Grant } from "../holding/grant.js";
 import type { HeldLease } from "../holding/lease.js";
-import type { DirectController } from "../holding/lease-controller.js";
 import { LocalQueue } from "./local-queue.js";
 import { type LocalHost, LocalWaiter } from "./local-waiter.js";
+import type { WaitContext } from "./wait-context.js";
 
 /** How many claims of one queue are at the backend at once. */
 export const MOST_CLAIMS = 64;
-
-/** What all shared queues of one connection share. */
-export interface SharedContext {
-  readonly context: ClaimContext;
-  readonly direct: DirectController;
-}
 
 /**
  * The waiters of one process for shared grants of one resource, on equal terms. The first of them
@@ -33,7 +23,7 @@ export interface SharedContext {
  */
 export class SharedQueue implements LocalHost {
   readonly #resource: string;
-  readonly #common: SharedContext;
+  readonly #common: WaitContext;
   readonly #onIdle: () => void;
   readonly #waiting = new LocalQueue<SharedWaiter>();
   readonly #claims = new Set<SharedClaim>();
@@ -41,7 +31,7 @@ export class SharedQueue implements LocalHost {
   #holders: readonly HolderView[] = [];
   #isAnswered = false;
 
-  constructor(resource: string, common: SharedContext, onIdle: () => void) {
+  constructor(resource: string, common: WaitContext, onIdle: () => void) {
     this.#resource = resource;
     this.#common = common;
     this.#onIdle = onIdle;
@@ -65,7 +55,7 @@ export class SharedQueue implements LocalHost {
 
   wait(terms: Terms, startedAt: number): Promise<HeldLease> {
     return new Promise((resolve, reject) => {
-      const { clock } = this.#common.context.caller;
+      const { clock } = this.#common.caller;
       const waiter = new SharedWaiter(terms, startedAt, clock, this, resolve, reject);
       this.#waiting.join(waiter);
       this.#firstUnsent ??= waiter;
@@ -107,10 +97,7 @@ export class SharedQueue implements LocalHost {
     const first = this.#waiting.first!;
     if (first !== claim.waiter) first.claim!.backs(claim.waiter);
     this.#leave(first);
-    const { terms, startedAt } = first;
-    const lease = this.#common.direct.hold(grant, 0, terms, now);
-    emit("acquired", () => ({ ...lease.subject(), waitedMs: now - startedAt }));
-    first.resolve(lease);
+    first.serve(this.#common.direct.hold(grant, 0, first.terms, now));
     this.#sendClaims();
   }
 
@@ -153,7 +140,7 @@ export class SharedQueue implements LocalHost {
   }
 
   #send(waiter: SharedWaiter): void {
-    const claim = new SharedClaim(this.#resource, this.#common.context, this, waiter);
+    const claim = new SharedClaim(this.#resource, this.#common, this, waiter);
     this.#claims.add(claim);
     claim.pending.start();
   }
@@ -191,19 +178,16 @@ export class SharedQueue implements LocalHost {
     return false;
   }
 
-  /** Silence is not busy. If the backend did not answer, the error says so and does not guess. */
   #timeoutError(waiter: SharedWaiter): unknown {
+    const wait = { resource: this.#resource, startedAt: waiter.startedAt };
     const failure = waiter.claim?.pending.failure ?? null;
-    if (failure !== null) return failure;
-    const waitedMs = this.#now() - waiter.startedAt;
-    const silent = [...this.#claims].every(({ pending }) => pending.isSilent);
-    if (!this.#isAnswered || silent || isUnanswered(waiter))
-      return this.#common.context.caller.silence(waitedMs);
-    return new AcquireTimeoutError(this.#resource, waitedMs, this.holders);
+    const isSilent = [...this.#claims].every(({ pending }) => pending.isSilent);
+    const isAnswered = this.#isAnswered && !isSilent && !isUnanswered(waiter);
+    return timeoutError(this.#common.caller, wait, failure, isAnswered, this.holders);
   }
 
   #now(): number {
-    return this.#common.context.caller.clock.now();
+    return this.#common.caller.clock.now();
   }
 }
 

@@ -2,22 +2,21 @@ import type { HolderView } from "../../engine.js";
 import { limitMismatch } from "../../errors.js";
 import type { Terms } from "../../options.js";
 import type { HeldLease } from "../holding/lease.js";
-import { type SharedContext, SharedQueue } from "./shared-queue.js";
+import { SharedQueue } from "./shared-queue.js";
+import type { WaitContext } from "./wait-context.js";
 
 /** The shared waiters of one process on one resource, with one queue for each set of terms. */
 export class SharedQueues {
   readonly #resource: string;
-  readonly #common: SharedContext;
-  readonly #onIdle: () => void;
+  readonly #common: WaitContext;
   readonly #queues = new Map<
     string,
     { readonly limit: number | null; readonly queue: SharedQueue }
   >();
 
-  constructor(resource: string, common: SharedContext, onIdle: () => void) {
+  constructor(resource: string, common: WaitContext) {
     this.#resource = resource;
     this.#common = common;
-    this.#onIdle = onIdle;
   }
 
   /**
@@ -51,7 +50,7 @@ export class SharedQueues {
     const queue = new SharedQueue(this.#resource, this.#common, () => {
       if (this.#queues.get(key)?.queue !== queue) return;
       this.#queues.delete(key);
-      if (this.#queues.size === 0) this.#onIdle();
+      if (this.#queues.size === 0) this.#common.shared.delete(this.#resource);
     });
     this.#queues.set(key, { limit, queue });
     return queue;

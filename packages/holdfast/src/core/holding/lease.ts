@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 import type { Mode } from "../../engine.js";
 import { LeaseLostError, type LossReason, UsageError } from "../../errors.js";
-import { channels, emit } from "../../events.js";
+import { channels, type Events, emit } from "../../events.js";
 import { formatSequencer } from "../../fencing/sequencer.js";
 import type { Terms } from "../../options.js";
 import { type Known, refuseUnknown } from "../input/known-options.js";
@@ -152,6 +152,11 @@ export class HeldLease implements Lease {
     return this.#released;
   }
 
+  /** Like leave(), but waits no longer than one call may take, as releaseInTime() does. */
+  leaveInTime(forMs: number): Promise<"released" | "gone" | null> {
+    return this.#inTime(this.leave(forMs), "leave");
+  }
+
   /** Ends the lease and keeps others out for forMs from now; its grant expires then. */
   leave(forMs: number): Promise<"released" | "gone"> {
     if (!this.held && !this.isStillOurs) return this.release();
@@ -173,11 +178,16 @@ export class HeldLease implements Lease {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    try {
-      await this.release();
-    } catch (error) {
-      emit("failed", () => ({ during: "dispose", error, resource: this.resource }));
-    }
+    await this.releaseInTime({ during: "dispose" });
+  }
+
+  /**
+   * Releases at the end of a run or a block. A backend that hangs must not keep the result of the
+   * holder's work for longer than one call may take: null then, and the release is repeated in the
+   * background. close() waits for it. Never rejects: a failure is an event.
+   */
+  releaseInTime({ during }: Pick<Events["failed"], "during">): Promise<"released" | "gone" | null> {
+    return this.#inTime(this.release(), during);
   }
 
   // Anybody who knows the grantId can release the grant, so console.log(lease) must not show it.
@@ -225,6 +235,18 @@ export class HeldLease implements Lease {
       emit("failed", () => ({ during: "leave", error, resource: this.resource }));
       return "released";
     }
+  }
+
+  #inTime<T>(ending: Promise<T>, during: string): Promise<T | null> {
+    return new Promise((resolve) => {
+      const { clock } = this.#direct;
+      const timer = clock.timer(this.terms.callTimeoutMs, () => resolve(null), true);
+      const onFailure = (error: unknown) => {
+        emit("failed", () => ({ during, error, resource: this.resource }));
+        resolve(null);
+      };
+      ending.then(resolve, onFailure).finally(() => timer.cancel());
+    });
   }
 
   #release(): Promise<"released" | "gone"> {

@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Engine } from "../../engine.js";
 import { MemoryStore, memoryEngine } from "../../engines/memory/index.js";
 import { AcquireTimeoutError, LeaseLostError, UsageError } from "../../errors.js";
+import { channels } from "../../events.js";
 import { Locks } from "../../locks.js";
 import { stage } from "../test/stage.fixture.js";
 import type { Lease } from "./lease.js";
@@ -143,6 +144,48 @@ test("a release that fails hides neither fn's value nor its error", async () => 
     assert.equal(await running, fails ? "fn's own" : "value");
     restore();
   }
+});
+
+for (const [form, work] of [
+  ["a run", (locks: Locks) => locks.run("a", () => "value")],
+  [
+    "a block with await using",
+    async (locks: Locks) => {
+      await using _ = await locks.acquire("a");
+      return "value";
+    },
+  ],
+] as const) {
+  test(`${form} whose release gets no answer ends after one call's time, and repeats the release`, async () => {
+    const { clock, engine, locks, held } = stage({ defaults: { callTimeoutMs: 500 } });
+    engine.inject("release", { kind: "hang", carriedOut: false });
+    engine.inject("release", { kind: "hang", carriedOut: false });
+    let value: string | null = null;
+    work(locks).then((result) => {
+      value = result;
+    });
+    await clock.advance(499);
+    assert.equal(value, null);
+    await clock.advance(1);
+    assert.equal(value, "value");
+    assert.equal(held("a"), 1);
+    await clock.advance(1_000);
+    assert.equal(held("a"), 0, "the release was not repeated");
+  });
+}
+
+test("a run whose release fails in the end, after its value was returned, says so in an event", async () => {
+  const { clock, engine, locks } = stage({ defaults: { callTimeoutMs: 500 } });
+  const failed: string[] = [];
+  const note = (message: unknown) => failed.push((message as { during: string }).during);
+  channels.failed.subscribe(note);
+  for (let i = 0; i < 3; i++) engine.inject("release", { kind: "hang", carriedOut: false });
+  const run = locks.run("a", () => "value");
+  await clock.advance(500);
+  assert.equal(await run, "value");
+  await clock.advance(1_200);
+  channels.failed.unsubscribe(note);
+  assert.deepEqual(failed, ["release"]);
 });
 
 test("a run whose fn released the lease returns fn's value", async () => {

@@ -1,8 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Mode } from "../../engine.js";
 import { AcquireTimeoutError, kindOf, LeaseLostError, UsageError } from "../../errors.js";
-import { emit } from "../../events.js";
-import type { HeldLease, Lease } from "./lease.js";
+import { HeldLease, type Lease } from "./lease.js";
 import { ReentrantLease } from "./reentrant-lease.js";
 
 export type RunFunction<T> = (lease: Lease) => T | PromiseLike<T>;
@@ -146,13 +145,10 @@ function enclosing(owner: object, resource: string): Lease | null {
  * during the run.
  */
 async function releaseAfter(lease: Lease): Promise<LeaseLostError | null> {
-  try {
-    if ((await lease.release()) === "released") return null;
-    return lossOf(lease) ?? new LeaseLostError(lease.resource, lease.token, "expired", 0);
-  } catch (error) {
-    emit("failed", () => ({ during: "release", error, resource: lease.resource }));
-    return null;
-  }
+  const isOurs = lease instanceof HeldLease;
+  const outcome = await (isOurs ? lease.releaseInTime({ during: "release" }) : lease.release());
+  if (outcome !== "gone") return null;
+  return lossOf(lease) ?? new LeaseLostError(lease.resource, lease.token, "expired", 0);
 }
 
 /**

@@ -36,9 +36,9 @@ export class Keeper {
   }
 
   /**
-   * Starts renewing a grant; also called when a cohort hands a managed grant to its next lease. The grant
-   * is planned on the tick after the microtasks: the holder goes on first, and a lease that it releases at
-   * once is never planned.
+   * Starts renewing a grant; also called when a cohort hands a managed grant to its next lease. The
+   * grant is planned on the tick after the microtasks: the holder goes on first, and a lease that
+   * it releases at once is never planned.
    */
   add({ group }: Grant): void {
     group.managed = true;

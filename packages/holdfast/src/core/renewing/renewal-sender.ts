@@ -4,8 +4,9 @@ import { channels, emit } from "../../events.js";
 import { type Caller, expectAnswers } from "../calling/call.js";
 import { callRepeatedly } from "../calling/repeated-call.js";
 import type { HeldLease } from "../holding/lease.js";
+import { regroup } from "./regroup.js";
 import { type RenewalAnswer, RenewalBatch, type RenewalOutcome } from "./renewal-batch.js";
-import { type RenewalGroup, regroup } from "./renewal-group.js";
+import type { RenewalGroup } from "./renewal-group.js";
 import { type RenewalSchedule, tellDangerOrLoss } from "./renewal-schedule.js";
 
 const FIRST_REPEAT_MS = 50;

@@ -8,7 +8,6 @@ import type {
   Failed,
   Gone,
   Granted,
-  HolderView,
   ListFilter,
   ListPage,
   Released,
@@ -23,10 +22,11 @@ import type {
 import { failed } from "../../engine-kit/settle-each.js";
 import { EngineError, UnsupportedError, UsageError } from "../../errors.js";
 import { emit } from "../../events.js";
+import { acquireAnswer, renewalAnswer } from "./answers.js";
 import { listPage } from "./listing.js";
-import { otherTerms, overtaken, tooFew } from "./nodes/failure.js";
+import { tooFew } from "./nodes/failure.js";
 import { IdleProbe } from "./nodes/idle-probe.js";
-import type { ModeCode, NodeHolder } from "./nodes/node.js";
+import type { ModeCode } from "./nodes/node.js";
 import type { RedisNode } from "./nodes/redis-node.js";
 import type { ReleaseNotifications } from "./nodes/release-notifications.js";
 import { QUORUM_DEFAULTS, type ResolvedQuorum } from "./options.js";
@@ -37,7 +37,6 @@ import {
   Quorum,
   type QuorumEvent,
 } from "./voting/quorum.js";
-import type { RenewOutcome } from "./voting/renewal.js";
 
 export const QUORUM_TRAITS: EngineTraits = {
   expiry: "ttl",
@@ -124,44 +123,22 @@ export class QuorumEngine implements Engine {
     const outcome = await new Promise<AcquireOutcome>((done) =>
       this.#quorum.acquire(wanted, asking, done),
     );
-    switch (outcome.kind) {
-      case "granted":
-        return {
-          kind: "granted",
-          token: BigInt(outcome.fence),
-          tokens: outcome.tokens,
-          since: call.startedAt,
-          ttlMs: outcome.ttlMs,
-        };
-      case "busy":
-        return {
-          kind: "busy",
-          holders: outcome.holders.map(viewOf),
-          retryAfterMs: outcome.retryAfterMs,
-          remembered: outcome.isRemembered,
-        };
-      case "gone":
-        return { kind: "gone", why: outcome.why };
-      case "terms":
-        throw otherTerms(this.#quorum, outcome.node, outcome.terms, this.#terms.agreement);
-      case "unanswered":
-        throw tooFew(this.#quorum, outcome, resource);
-      case "overtaken":
-        throw overtaken(resource);
-    }
+    const { agreement } = this.#terms;
+    return acquireAnswer(this.#quorum, outcome, resource, call.startedAt, agreement);
   }
 
   renew(
     grants: readonly RenewRef[],
     { startedAt, order }: Call,
   ): Promise<readonly (Renewed | Gone | Failed)[]> {
+    const { agreement } = this.#terms;
     return this.#each(grants, (ref, settle) => {
       const { resource, grantId: id, ttlMs, index = 0, leave = false } = ref;
       const error = this.#tooLong(resource, ttlMs, this.#quorum.lockDelayOf(id));
       if (error !== null) settle({ kind: "failed", effect: "none", error });
       else {
         this.#quorum.renew({ resource, id, ttlMs, order, index, leave }, (outcome) =>
-          settle(this.#renewed(outcome, resource, startedAt)),
+          settle(renewalAnswer(this.#quorum, outcome, resource, startedAt, agreement)),
         );
       }
     });
@@ -224,22 +201,6 @@ export class QuorumEngine implements Engine {
   readonly watch: WatchFacet = {
     onChange: (listener) => this.#notifications.onChange(listener),
   };
-
-  #renewed(outcome: RenewOutcome, resource: string, since: number): Renewed | Gone | Failed {
-    switch (outcome.kind) {
-      case "renewed":
-        return { kind: "renewed", since, ttlMs: outcome.ttlMs };
-      case "gone":
-        return outcome;
-      case "unanswered":
-        return failed(tooFew(this.#quorum, outcome, resource));
-      case "terms": {
-        const { node, terms } = outcome;
-        const error = otherTerms(this.#quorum, node, terms, this.#terms.agreement);
-        return { kind: "failed", effect: "unknown", error };
-      }
-    }
-  }
 
   async #poll(
     request: Parameters<typeof poll>[1],
@@ -314,11 +275,4 @@ function most(timeoutMs: number): number {
 /** A node compares tokens as Lua numbers, so no larger token can have come from this engine. */
 function isPossible(token: bigint): boolean {
   return token >= 0n && token <= BigInt(Number.MAX_SAFE_INTEGER);
-}
-
-function viewOf({ mode, fence, index, label, leftMs, revoked }: NodeHolder): HolderView {
-  return {
-    mode: mode === "s" ? "shared" : "exclusive",
-    ...{ token: BigInt(fence + index), label, remainingMs: leftMs, revoked },
-  };
 }

@@ -8,13 +8,17 @@ import { RedisEngine } from "./engine.js";
 import { OPTIONS, type RedisEngineOptions, resolveRedis, termsFromUrl } from "./options.js";
 
 export type { RedisClient } from "./clients/connection.js";
-export type { IoRedisClient, IoRedisClusterClient, IoRedisSubscriber } from "./clients/ioredis.js";
+export type {
+  IoRedisClient,
+  IoRedisClusterClient,
+  IoRedisSubscriber,
+} from "./clients/ioredis/ioredis-client.js";
 export type {
   NodeRedisClient,
   NodeRedisClusterClient,
   NodeRedisSentinelClient,
   NodeRedisSubscriber,
-} from "./clients/node-redis.js";
+} from "./clients/node-redis/node-redis-client.js";
 export { REDIS_DEFAULTS, type RedisEngineOptions } from "./options.js";
 
 /** Locks on Redis, through a client of node-redis or ioredis that you have made. */

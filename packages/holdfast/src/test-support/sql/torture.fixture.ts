@@ -1,6 +1,6 @@
 import { init } from "../../init.js";
 import { hangFault, relayFaults, relaysTo, restartFault } from "../torture/faults.fixture.js";
-import { disposeAll, type Place } from "../torture/player.fixture.js";
+import { disposeAll, type Place } from "../torture/place.fixture.js";
 
 const TTL_MS = 1_500;
 

@@ -1,7 +1,7 @@
 import type { Mode } from "../../engine.js";
 
 /** The log of one process, one line of JSON per entry, in the time of the host's clock. */
-export type Entry =
+export type LogEntry =
   /** A lease was held at some instant between from and to, and believed until at least `until`. */
   | {
       readonly e: "held";
@@ -27,7 +27,7 @@ export type Entry =
   | { readonly e: "ended"; readonly code: string; readonly at: number };
 
 /** The backend's record of a resource at some instant between from and to. */
-export interface Reading {
+export interface RecordReading {
   readonly resource: string;
   readonly from: number;
   readonly to: number;

@@ -1,5 +1,6 @@
 import { test } from "node:test";
-import { MINUTE, MOMENT, type Place, torture } from "./player.fixture.js";
+import type { Place } from "./place.fixture.js";
+import { MINUTE, MOMENT, torture } from "./torture.fixture.js";
 
 type Open = () => Promise<Place>;
 

@@ -1,6 +1,6 @@
 // One process of a torture test: worker <job as JSON>. It acquires, tries, aborts, renews, revokes
 // and releases at random, holds many leases at once and runs things once. It logs when it believed
-// to hold what, and counts in a register of its parent, until it is told to stop.
+// to hold what, and counts in a number of its parent, until it is told to stop.
 import { openSync, writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "../../connect.js";
@@ -11,8 +11,8 @@ import { EngineError, HoldfastError, LeaseLostError } from "../../errors.js";
 import type { Locks } from "../../locks.js";
 import type { AcquireOptions } from "../../options.js";
 import { type Random, randomOf } from "../seeded-random.fixture.js";
-import { COUNTED, type Entry, type WorkerJob } from "./history.fixture.js";
-import type { Asked, RegisterAnswer } from "./register.fixture.js";
+import type { Asked, NumberAnswer } from "./fenced-number.fixture.js";
+import { COUNTED, type LogEntry, type WorkerJob } from "./history.fixture.js";
 
 const SIGHT_EVERY_MS = 8;
 const GROUP_SIGHT_EVERY_MS = 60;
@@ -26,9 +26,9 @@ const locks = await open();
 let enough = false;
 let leases = 0;
 let questions = 0;
-const waiting = new Map<number, (answer: RegisterAnswer) => void>();
+const waiting = new Map<number, (answer: NumberAnswer) => void>();
 
-process.on("message", (message: RegisterAnswer | "enough") => {
+process.on("message", (message: NumberAnswer | "enough") => {
   if (message === "enough") enough = true;
   else waiting.get(message.id)?.(message);
 });
@@ -44,7 +44,7 @@ await locks.close();
 process.exit(0);
 
 /** Written synchronously, so that nothing is lost when the process is killed. */
-function note(entry: Entry): void {
+function note(entry: LogEntry): void {
   writeSync(log, `${JSON.stringify(entry)}\n`);
 }
 

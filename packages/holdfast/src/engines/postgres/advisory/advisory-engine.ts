@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import { compileGlob } from "../../../core/acquiring/resource.js";
-import { sleep, systemClock } from "../../../core/runtime/clock.js";
 import type {
   Busy,
   Call,
@@ -38,15 +37,15 @@ import { list, lists, oneOf } from "../../../engine-kit/sql/shape.js";
 import { EngineError } from "../../../errors.js";
 import { Notifications } from "../notifications/notifications.js";
 import type { PostgresTerms } from "../options.js";
-import { clientFactory, type PgOwnClient, type PgPool } from "../sessions/client.js";
+import { clientFactory, type PgPool } from "../sessions/client.js";
 import { failureOf } from "../sessions/failure.js";
 import { AdvisoryDatabase } from "./advisory-database.js";
-import { HoldingSession } from "./holding-session.js";
+import { CurrentSession, closedError } from "./current-session.js";
+import type { HoldingSession } from "./holding-session.js";
 import { SessionGrants } from "./session-grants.js";
 
 const DAY_MS = 86_400_000;
 const LIMIT_MS = 5_000;
-const CLOSE_TIMEOUT_MS = 1_000;
 
 export const ADVISORY_TRAITS: EngineTraits = {
   expiry: "session",
@@ -63,10 +62,9 @@ export const ADVISORY_TRAITS: EngineTraits = {
 export class AdvisoryEngine implements Engine {
   readonly name = "postgres";
   readonly traits = ADVISORY_TRAITS;
-  readonly #pool: PgPool;
   readonly #terms: PostgresTerms;
-  readonly #createClient: () => PgOwnClient;
   readonly #database: AdvisoryDatabase;
+  readonly #session: CurrentSession;
   readonly #notifications: Notifications | null;
   readonly #changesChannel: string;
   readonly #end: () => unknown;
@@ -78,17 +76,15 @@ export class AdvisoryEngine implements Engine {
     run: (operations, _waitMs, limitMs) => this.#run(operations, limitMs),
     failure: failureOf,
   });
-  #session: Promise<HoldingSession> | null = null;
-  /** The session that #session resolved to. */
-  #current: HoldingSession | null = null;
   #closed = false;
 
   constructor(pool: PgPool, terms: PostgresTerms, end: () => unknown = () => {}) {
-    this.#pool = pool;
     this.#terms = terms;
     this.#end = end;
-    this.#createClient = clientFactory(pool)!;
-    this.#database = new AdvisoryDatabase(pool, terms.schema, (one) => this.#onSessionEnd(one));
+    const createClient = clientFactory(pool)!;
+    this.#database = new AdvisoryDatabase(pool, terms.schema, (one) => this.#session.ended(one));
+    const ready = () => this.#database.ready();
+    this.#session = new CurrentSession(createClient, pool, ready, () => this.#onSessionEnd());
     const mark = createHash("sha256").update(terms.schema).digest("hex").slice(0, 16);
     this.#changesChannel = `holdfast_changes_${mark}`;
     const echo = (channel: string, word: string) => this.#database.notify(channel, word);
@@ -99,7 +95,7 @@ export class AdvisoryEngine implements Engine {
       echo,
     };
     this.#notifications = terms.listen
-      ? new Notifications(this.#createClient, this.#changesChannel, handlers)
+      ? new Notifications(createClient, this.#changesChannel, handlers)
       : null;
   }
 
@@ -220,10 +216,7 @@ export class AdvisoryEngine implements Engine {
     this.#grants.close();
     this.#listeners.clear();
     this.#notifications?.close();
-    // A session that is still opening closes itself once it is open.
-    const opened = this.#session?.catch(() => {});
-    await Promise.race([opened, sleep(systemClock, CLOSE_TIMEOUT_MS, undefined, false)]);
-    this.#current?.close();
+    await this.#session.close();
     this.#database.close();
     await this.#end();
   }
@@ -235,39 +228,13 @@ export class AdvisoryEngine implements Engine {
     },
   };
 
-  /** The current session, or a new one if there is none. */
   async #ensureSession(): Promise<HoldingSession> {
     this.#refuseWhenClosed();
-    this.#session ??= this.#begin();
-    return this.#session;
-  }
-
-  #begin(): Promise<HoldingSession> {
-    const begun = this.#open();
-    begun.catch(() => {
-      if (this.#session === begun) this.#session = null;
-    });
-    return begun;
-  }
-
-  async #open(): Promise<HoldingSession> {
-    await this.#database.ready();
-    const session = await HoldingSession.open(this.#createClient, this.#pool, (one) =>
-      this.#onSessionEnd(one),
-    );
-    if (this.#closed) session.close();
-    this.#refuseWhenClosed();
-    if (session.ended) throw new EngineError("the session ended at once", NOTHING_DONE);
-    this.#current = session;
-    return session;
+    return this.#session.get();
   }
 
   /** All its locks are gone. Holders of leases learn it now and not at their next renewal. */
-  #onSessionEnd(session: HoldingSession): void {
-    // A session that never held anything: the caller that opens it gets an error.
-    if (session !== this.#current) return;
-    this.#current = null;
-    this.#session = null;
+  #onSessionEnd(): void {
     for (const name of this.#grants.clear()) this.#emitChange(name);
   }
 
@@ -295,8 +262,7 @@ export class AdvisoryEngine implements Engine {
   }
 
   #refuseWhenClosed(): void {
-    if (!this.#closed) return;
-    throw new EngineError("the postgres engine was closed", { effect: "none", retryable: false });
+    if (this.#closed) throw closedError();
   }
 
   #emitChange(resource: string): void {
@@ -304,5 +270,4 @@ export class AdvisoryEngine implements Engine {
   }
 }
 
-const NOTHING_DONE = { effect: "none", retryable: true } as const;
 const EFFECT_UNKNOWN = { effect: "unknown", retryable: true } as const;

@@ -1,11 +1,12 @@
 import { kindOf, UsageError } from "../../../errors.js";
-import { adaptIoRedis, type IoRedisClient, type IoRedisClusterClient } from "./ioredis.js";
-import {
-  adaptNodeRedis,
-  type NodeRedisClient,
-  type NodeRedisClusterClient,
-  type NodeRedisSentinelClient,
-} from "./node-redis.js";
+import { adaptIoRedis } from "./ioredis/adapt-ioredis.js";
+import type { IoRedisClient, IoRedisClusterClient } from "./ioredis/ioredis-client.js";
+import { adaptNodeRedis } from "./node-redis/adapt-node-redis.js";
+import type {
+  NodeRedisClient,
+  NodeRedisClusterClient,
+  NodeRedisSentinelClient,
+} from "./node-redis/node-redis-client.js";
 
 export type RedisClient =
   | IoRedisClient

@@ -6,18 +6,18 @@ import { clientError } from "../protocol/client-error.js";
 import { explain } from "../protocol/failure.js";
 import { type Address, showAddress } from "./address.js";
 import type { RedisClient } from "./connection.js";
-import {
-  type IoRedisClient,
-  type IoRedisClusterClient,
-  type IoRedisSubscriber,
-  reconnect,
-} from "./ioredis.js";
+import type {
+  IoRedisClient,
+  IoRedisClusterClient,
+  IoRedisSubscriber,
+} from "./ioredis/ioredis-client.js";
+import { reconnect } from "./ioredis/reconnect.js";
+import { watchSentinels } from "./ioredis/watch-sentinels.js";
 import type {
   NodeRedisClient,
   NodeRedisClusterClient,
   NodeRedisSentinelClient,
-} from "./node-redis.js";
-import { watchSentinels } from "./sentinel-watch.js";
+} from "./node-redis/node-redis-client.js";
 
 interface Opened {
   readonly client: RedisClient;

@@ -6,7 +6,7 @@ import {
   relaysTo,
   restartFault,
 } from "../../../../test-support/torture/faults.fixture.js";
-import { disposeAll, type Place } from "../../../../test-support/torture/player.fixture.js";
+import { disposeAll, type Place } from "../../../../test-support/torture/place.fixture.js";
 import { Lane } from "./harness.fixture.js";
 
 const TTL_MS = 3_000;

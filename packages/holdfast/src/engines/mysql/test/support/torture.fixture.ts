@@ -1,6 +1,6 @@
 import { startMariadb } from "@holdfast/servers";
 import { sqlPlace } from "../../../../test-support/sql/torture.fixture.js";
-import type { Place } from "../../../../test-support/torture/player.fixture.js";
+import type { Place } from "../../../../test-support/torture/place.fixture.js";
 import { localPool, MysqlHarness } from "./harness.fixture.js";
 
 /** A database that makes every commit durable before it answers. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { hangFault } from "../../../../test-support/torture/faults.fixture.js";
-import type { Place } from "../../../../test-support/torture/player.fixture.js";
+import type { Place } from "../../../../test-support/torture/place.fixture.js";
 import { TestQuorum } from "./test-quorum.fixture.js";
 
 const NODES = 5;

@@ -10,7 +10,8 @@ import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { soon, timed } from "../../../../test-support/soon.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { type IoRedisSubscriber, reconnect } from "../../clients/ioredis.js";
+import type { IoRedisSubscriber } from "../../clients/ioredis/ioredis-client.js";
+import { reconnect } from "../../clients/ioredis/reconnect.js";
 import { type RedisClient, redisEngine } from "../../index.js";
 import { keyOf } from "../../protocol/keys.js";
 import {

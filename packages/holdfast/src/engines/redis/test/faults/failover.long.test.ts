@@ -10,7 +10,8 @@ import { FencedOutError } from "../../../../errors.js";
 import { Locks } from "../../../../locks.js";
 import { Register } from "../../../../test-support/fenced-register.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { type IoRedisSubscriber, reconnect } from "../../clients/ioredis.js";
+import type { IoRedisSubscriber } from "../../clients/ioredis/ioredis-client.js";
+import { reconnect } from "../../clients/ioredis/reconnect.js";
 import { redisEngine } from "../../index.js";
 import { TestCluster } from "../support/test-cluster.fixture.js";
 

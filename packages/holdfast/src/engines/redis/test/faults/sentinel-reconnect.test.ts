@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { soon, timed } from "../../../../test-support/soon.fixture.js";
-import { SentinelReconnect } from "../../clients/sentinel-reconnect.js";
+import { SentinelReconnect } from "../../clients/node-redis/sentinel-reconnect.js";
 
 /** A client whose connection the test sets. */
 class Client {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "../../../../connect.js";
-import type { Fault, Place } from "../../../../test-support/torture/player.fixture.js";
+import type { BackendFault, Place } from "../../../../test-support/torture/place.fixture.js";
 import { openDatabase } from "../../file/database.js";
 import { resolveSqlite } from "../../options.js";
 import { trueGrants } from "./harness.fixture.js";
@@ -43,7 +43,7 @@ async function begin(client: { exec(sql: string): void }): Promise<void> {
 }
 
 /** Another connection keeps the write lock for a while. */
-function locked(path: string): Fault {
+function locked(path: string): BackendFault {
   return {
     name: "file locked",
     inflict: async (random) => {

@@ -7,10 +7,10 @@ import {
   restartFault,
 } from "../../../../test-support/torture/faults.fixture.js";
 import {
+  type BackendFault,
   disposeAll,
-  type Fault,
   type Place,
-} from "../../../../test-support/torture/player.fixture.js";
+} from "../../../../test-support/torture/place.fixture.js";
 import { resolveZookeeper } from "../../options.js";
 import { pathOf } from "../../paths.js";
 import { Session } from "../../wire/session.js";
@@ -30,7 +30,7 @@ export async function zookeeperPlace(hold: "session" | "ttl"): Promise<Place> {
   const hosts = servers.members.map(({ port }) => ({ host: "127.0.0.1", port }));
   const reader = new Session({ hosts, timeoutMs: READER_MS, tls: null, digest: null }, () => {});
   // A member that is still joining counts for nothing: two would be out at once.
-  const whenWhole = (fault: Fault): Fault => ({
+  const whenWhole = (fault: BackendFault): BackendFault => ({
     ...fault,
     inflict: async (random) => {
       await servers.whole();

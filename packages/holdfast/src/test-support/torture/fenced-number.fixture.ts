@@ -5,14 +5,14 @@ export interface Asked {
   readonly value: number;
 }
 
-export interface RegisterAnswer {
+export interface NumberAnswer {
   readonly id: number;
   /** Null for a stale token. */
   readonly value: number | null;
 }
 
 /** A number that only the newest holder can write: a read registers a token, a write checks it. */
-export class Register {
+export class FencedNumber {
   readonly wrongs: string[] = [];
   refused = 0;
   #mark = 0n;
@@ -22,7 +22,7 @@ export class Register {
     return this.#value;
   }
 
-  answer({ id, verb, token, value }: Asked): RegisterAnswer {
+  answer({ id, verb, token, value }: Asked): NumberAnswer {
     const shown = BigInt(token);
     const stale = verb === "read" ? shown < this.#mark : shown !== this.#mark;
     if (stale) {

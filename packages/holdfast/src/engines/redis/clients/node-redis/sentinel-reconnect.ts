@@ -1,4 +1,4 @@
-import { sleep, systemClock } from "../../../core/runtime/clock.js";
+import { sleep, systemClock } from "../../../../core/runtime/clock.js";
 
 const POLL_MS = 20;
 const MOST_WAIT_MS = 1_000;

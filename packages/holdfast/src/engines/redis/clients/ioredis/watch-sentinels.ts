@@ -1,6 +1,6 @@
-import { emit } from "../../../events.js";
-import { clientError } from "../protocol/client-error.js";
-import type { IoRedisSubscriber } from "./ioredis.js";
+import { emit } from "../../../../events.js";
+import { clientError } from "../../protocol/client-error.js";
+import type { IoRedisSubscriber } from "./ioredis-client.js";
 
 export type IoRedisConstructor<C> = new (options: object) => C;
 

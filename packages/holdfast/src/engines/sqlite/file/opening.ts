@@ -93,6 +93,8 @@ export class Opening {
 
   #init(): Promise<void> {
     return this.#durably((client) => {
+      // Another process may have done it while this one waited. Only the first waits for the disk.
+      if (isInitialized(client, this.#boot)) return;
       initSchema(client, this.#terms.path, this.#boot);
       client.prepare(sql.counterNewBoot).run(this.#boot);
       client.prepare(sql.counterReserve).run(TOKEN_BLOCK);

@@ -29,8 +29,7 @@ export class Peers {
 
   /** Removes this engine's waiters, and its own row unless it still holds grants. */
   leave(): void {
-    this.#statements.run("peerLeaveQueue", this.#statements.self);
-    this.#statements.run("peerForget", this.#statements.self);
+    this.#remove([this.#statements.self], () => {});
   }
 
   find(peer: string): PeerRow | null {
@@ -68,14 +67,19 @@ export class Peers {
 
   /** Removes dead peers from all queues, then runs `between`, then deletes their rows. */
   sweep(dead: ReadonlySet<string>, between: () => void): void {
-    const gone: PeerRow[] = [];
+    const gone: string[] = [];
     for (const row of this.#statements.all<PeerRow>("peersAll")) {
-      if (dead.has(row.id) || this.#isOfOldBoot(row)) gone.push(row);
+      if (dead.has(row.id) || this.#isOfOldBoot(row)) gone.push(row.id);
       else this.#rememberAlive(row.id);
     }
-    for (const peer of gone) this.#statements.run("peerLeaveQueue", peer.id);
+    this.#remove(gone, between);
+  }
+
+  #remove(peers: readonly string[], between: () => void): void {
+    const list = JSON.stringify(peers);
+    if (peers.length > 0) this.#statements.run("peersLeaveQueue", list);
     between();
-    for (const peer of gone) this.#statements.run("peerForget", peer.id);
+    if (peers.length > 0) this.#statements.run("peersForget", list);
   }
 
   /**

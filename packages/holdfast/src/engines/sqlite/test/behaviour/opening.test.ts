@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { systemClock } from "../../../../core/runtime/clock.js";
-import type { SqlClient } from "../../file/client.js";
+import type { SqlClient, Value } from "../../file/client.js";
 import { openDatabase } from "../../file/database.js";
 import { resolveSqlite } from "../../options.js";
 import { Store } from "../../records/store.js";
@@ -66,6 +66,29 @@ test("of many that create a file together, one waits for the disk and reserves t
   const [counter] = await server.sql("SELECT next, reserved FROM counter");
   assert.deepEqual({ ...counter }, { next: 1, reserved: 1 + 2 ** 20 });
   for (const store of creators) await store.close();
+});
+
+test("processes that died together are forgotten by one look at the grants", async () => {
+  await using server = new TestServer();
+  const dead = ["a", "b", "c"].map((name) => server.child("holder", [server.url, name]));
+  for (const child of dead) await child.line();
+  for (const child of dead) await child.kill();
+  let looks = 0;
+  await using store = storeOn(server, (client) => ({
+    exec: (text) => client.exec(text),
+    close: () => client.close(),
+    prepare: (text) => {
+      const statement = client.prepare(text);
+      const run = (...params: readonly Value[]) => {
+        if (/^DELETE FROM peers.*FROM grants/ms.test(text)) looks++;
+        return statement.run(...params);
+      };
+      return { run, get: (...p) => statement.get(...p), all: (...p) => statement.all(...p) };
+    },
+  }));
+  await store.open();
+  assert.equal(looks, 1);
+  assert.equal((await server.sql("SELECT id FROM peers")).length, 1, "the observer's own is left");
 });
 
 let stores = 0;

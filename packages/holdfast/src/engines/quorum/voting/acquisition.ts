@@ -186,6 +186,7 @@ export class Acquisition {
     const entry = this.#entry;
     if (this.#quorum.clock.now() >= this.#goodUntil) return this.#unanswered(tally);
     entry.granted = true;
+    entry.lives(entry.claim.ttlMs, this.#quorum.clock.now());
     this.#quorum.waitsNoMore(entry);
     const { fence, tokens, claim } = entry;
     const ttlMs = Math.min(claim.ttlMs, tally.leftMs(fence));

@@ -16,6 +16,8 @@ export class Entry {
   fence = 0;
   tokens = 0;
   granted = false;
+  /** Until when the grant may live on the nodes, by our clock. */
+  livesUntil = 0;
   /** When the claim was first refused, in the nodes' time in µs; 0 if it was not. */
   ticket = 0;
   /** The claim was released: no attempt may follow, and tombstones stop attempts under way. */
@@ -48,6 +50,11 @@ export class Entry {
     this.#standing[node] = Math.max(this.#standing[node]!, stands);
   }
 
+  /** The grant was made or renewed for this ttl, no later than now. */
+  lives(ttlMs: number, now: number): void {
+    this.livesUntil = Math.max(this.livesUntil, now + ttlMs + this.claim.delayMs);
+  }
+
   isGivenUp(attempt: number): boolean {
     return attempt <= this.givenUp && !this.isOver;
   }
@@ -69,13 +76,20 @@ export class Entry {
   }
 }
 
+/**
+ * The most claims that are not held, of which the caller never tells that they are over. Live grants
+ * are all kept, and more than this many entries of grants only while so many live.
+ */
 const MOST_ENTRIES = 10_000;
 const MOST_LOOKS = 100;
+/** One to make up for the entry that came, and one to catch up. */
+const LOOKS_AT_HELD = 2;
 
 /** The claims that this client made and has not released, as far as it remembers them. */
 export class Entries {
   readonly #size: number;
-  readonly #byId = new Map<string, Entry>();
+  readonly #loose = new Map<string, Entry>();
+  readonly #held = new Map<string, Entry>();
   /** Tickets of waiting claims. */
   readonly #tickets = new Set<number>();
   /** The highest attempt of any forgotten claim: if the claim returns, its attempts start above. */
@@ -86,25 +100,37 @@ export class Entries {
   }
 
   get(id: string): Entry | undefined {
-    return this.#byId.get(id);
+    return this.#held.get(id) ?? this.#loose.get(id);
   }
 
   for(claim: QuorumClaim): Entry {
-    const known = this.#byId.get(claim.id);
+    const known = this.get(claim.id);
     if (known !== undefined) return known;
     const entry = new Entry(claim, this.#size, this.#attemptsForgotten);
-    this.#byId.set(claim.id, entry);
-    if (this.#byId.size > MOST_ENTRIES) this.#forgetOne();
+    this.#loose.set(claim.id, entry);
+    if (this.#loose.size > MOST_ENTRIES) this.#forgetOne();
     return entry;
   }
 
+  /** A call was answered: the claim may be held from now on, or not any more. */
+  answered(entry: Entry, now: number): void {
+    const { claim, granted } = entry;
+    const [from, to] = granted ? [this.#loose, this.#held] : [this.#held, this.#loose];
+    if (from.get(claim.id) !== entry) return;
+    from.delete(claim.id);
+    to.set(claim.id, entry);
+    if (granted && this.#held.size > MOST_ENTRIES) this.#forgetEnded(now);
+  }
+
   delete(id: string): void {
-    this.#tickets.delete(this.#byId.get(id)?.ticket ?? 0);
-    this.#byId.delete(id);
+    this.#tickets.delete(this.get(id)?.ticket ?? 0);
+    this.#loose.delete(id);
+    this.#held.delete(id);
   }
 
   clear(): void {
-    this.#byId.clear();
+    this.#loose.clear();
+    this.#held.clear();
     this.#tickets.clear();
   }
 
@@ -131,13 +157,26 @@ export class Entries {
    */
   #forgetOne(): void {
     let looks = 0;
-    let least: Entry | null = null;
-    for (const entry of this.#byId.values()) {
-      if (entry.calls === 0 && (least === null || !entry.granted)) least = entry;
-      if (++looks === MOST_LOOKS || least?.granted === false) break;
+    for (const entry of this.#loose.values()) {
+      const isForgotten = entry.calls === 0;
+      if (isForgotten) this.#forget(entry);
+      if (isForgotten || ++looks === MOST_LOOKS) return;
     }
-    if (least === null) return;
-    this.delete(least.claim.id);
-    this.#attemptsForgotten = Math.max(this.#attemptsForgotten, least.attempt);
+  }
+
+  /** A lease that was lost may never be released. Each grant is looked at in its turn. */
+  #forgetEnded(now: number): void {
+    for (let looks = 0; looks < LOOKS_AT_HELD; looks++) {
+      const [entry] = this.#held.values();
+      if (entry === undefined) return;
+      this.#held.delete(entry.claim.id);
+      if (entry.calls > 0 || entry.livesUntil > now) this.#held.set(entry.claim.id, entry);
+      else this.#forget(entry);
+    }
+  }
+
+  #forget(entry: Entry): void {
+    this.delete(entry.claim.id);
+    this.#attemptsForgotten = Math.max(this.#attemptsForgotten, entry.attempt);
   }
 }

@@ -227,6 +227,7 @@ export class Quorum implements NodeSet {
     const turn = ++entry.turn;
     const answered = (outcome: AcquireOutcome) => {
       entry.calls--;
+      this.#entries.answered(entry, this.clock.now());
       done(outcome);
       if (turn !== entry.turn) return;
       entry.outcome = outcome;
@@ -241,7 +242,9 @@ export class Quorum implements NodeSet {
   }
 
   renew(params: RenewParams, done: (outcome: RenewOutcome) => void): void {
-    renewGrant(this, this.#entries.get(params.id), params, (outcome) => {
+    const entry = this.#entries.get(params.id);
+    renewGrant(this, entry, params, (outcome) => {
+      if (outcome.kind === "renewed") entry?.lives(params.ttlMs, this.clock.now());
       // The grant was left behind: nobody will renew or release it.
       if (params.leave && outcome.kind === "renewed") this.#entries.delete(params.id);
       done(outcome);

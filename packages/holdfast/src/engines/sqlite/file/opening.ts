@@ -40,9 +40,10 @@ export class Opening {
   }
 
   /**
-   * Opens a connection and hands it to `ready`. Tries again while the file is busy or was replaced.
+   * Opens a connection, and runs the first transaction that `ready` returns for it. Tries again
+   * while the file is busy or was replaced.
    */
-  async open<T>(ready: (client: SqlClient, files: DatabaseFiles) => T): Promise<T> {
+  async open<T>(ready: (client: SqlClient, files: DatabaseFiles) => () => T): Promise<T> {
     const until = this.#clock.now() + OPENING_TIMEOUT_MS;
     for (let attempts = 0; ; attempts++) {
       let client: SqlClient | null = null;
@@ -51,7 +52,9 @@ export class Opening {
         files = await this.#locate();
         client = await this.#openDatabase(this.#terms, "quick");
         if (!isInitialized(client, this.#boot)) await this.#init();
-        return ready(client, files);
+        // On one connection: opening costs far more than a try, and a hundred programs that start
+        // together would do little else.
+        return await whileBusy(this.#clock, until, ready(client, files));
       } catch (error) {
         client?.close();
         // The file was replaced during the opening, so it is opened again. A file on an overlay
@@ -93,6 +96,8 @@ export class Opening {
 
   #init(): Promise<void> {
     return this.#durably((client) => {
+      // Another process may have done it while this one waited. Only the first waits for the disk.
+      if (isInitialized(client, this.#boot)) return;
       initSchema(client, this.#terms.path, this.#boot);
       client.prepare(sql.counterNewBoot).run(this.#boot);
       client.prepare(sql.counterReserve).run(TOKEN_BLOCK);
@@ -104,15 +109,7 @@ export class Opening {
     const until = this.#clock.now() + OPENING_TIMEOUT_MS;
     const client = await this.#openDatabase(this.#terms, "durable");
     try {
-      for (let attempts = 0; ; attempts++) {
-        try {
-          client.exec("BEGIN IMMEDIATE");
-          break;
-        } catch (error) {
-          if (!isBusy(error) || this.#clock.now() >= until) throw error;
-        }
-        await backOff(this.#clock, attempts);
-      }
+      await whileBusy(this.#clock, until, () => client.exec("BEGIN IMMEDIATE"));
       try {
         work(client);
         client.exec("COMMIT");
@@ -134,6 +131,18 @@ export function rollBackQuietly(rollBack: () => unknown): void {
     rollBack();
   } catch (error) {
     if (resultCode(error) === null) throw error;
+  }
+}
+
+/** Repeats the work while another process writes, but not after `until`. */
+async function whileBusy<T>(clock: Clock, until: number, work: () => T): Promise<T> {
+  for (let attempts = 0; ; attempts++) {
+    try {
+      return work();
+    } catch (error) {
+      if (!isBusy(error) || clock.now() >= until) throw error;
+    }
+    await backOff(clock, attempts);
   }
 }
 

@@ -182,10 +182,13 @@ export class LockTables {
     return rows.map((row) => row.resource);
   }
 
-  /** Removes what dead processes left on resources that nobody has used since. */
-  sweep(): void {
+  /**
+   * Removes what the dead, and what has ended, left on resources that nobody has used since. `dead`
+   * was asked for before the transaction.
+   */
+  sweep(dead: ReadonlySet<string>): void {
     this.tombstones.sweep();
-    this.peers.sweep(() => {
+    this.peers.sweep(dead, () => {
       const held = this.#statements.all<{ resource: string }>("resourcesHeld", SWEEP_AT_ONCE);
       for (const { resource } of held) {
         const blockers = this.blockers(resource);

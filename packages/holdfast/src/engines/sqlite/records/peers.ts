@@ -29,8 +29,7 @@ export class Peers {
 
   /** Removes this engine's waiters, and its own row unless it still holds grants. */
   leave(): void {
-    this.#statements.run("peerLeaveQueue", this.#statements.self);
-    this.#statements.run("peerForget", this.#statements.self);
+    this.#remove([this.#statements.self], () => {});
   }
 
   find(peer: string): PeerRow | null {
@@ -55,22 +54,41 @@ export class Peers {
     if (bell !== null) this.toWake.add(bell);
   }
 
+  /**
+   * The peers whose processes are proven dead. Asking the system about each takes as long as a
+   * transaction, so this runs before a sweep begins its own. Death is final.
+   */
+  provenDead(): ReadonlySet<string> {
+    const { identity } = this.#statements;
+    const rows = this.#statements.all<PeerRow>("peersAll");
+    const dead = rows.filter((row) => isProvenDead(identityOf(row), identity));
+    return new Set(dead.map(({ id }) => id));
+  }
+
   /** Removes dead peers from all queues, then runs `between`, then deletes their rows. */
-  sweep(between: () => void): void {
-    const gone = this.#statements.all<PeerRow>("peersAll").filter((peer) => this.#isGone(peer));
-    for (const peer of gone) this.#statements.run("peerLeaveQueue", peer.id);
+  sweep(dead: ReadonlySet<string>, between: () => void): void {
+    const gone: string[] = [];
+    for (const row of this.#statements.all<PeerRow>("peersAll")) {
+      if (dead.has(row.id) || this.#isOfOldBoot(row)) gone.push(row.id);
+      else this.#rememberAlive(row.id);
+    }
+    this.#remove(gone, between);
+  }
+
+  #remove(peers: readonly string[], between: () => void): void {
+    const list = JSON.stringify(peers);
+    if (peers.length > 0) this.#statements.run("peersLeaveQueue", list);
     between();
-    for (const peer of gone) this.#statements.run("peerForget", peer.id);
+    if (peers.length > 0) this.#statements.run("peersForget", list);
   }
 
   /**
    * A peer of another boot cannot be proven dead, so it is gone only after a time without
    * heartbeats.
    */
-  #isGone(row: PeerRow): boolean {
-    const [other, { identity }] = [identityOf(row), this.#statements];
-    if (isProvenDead(other, identity)) return true;
-    return isOfOtherBoot(other, identity) && remainingPresenceMs(this.#statements, row) <= 0;
+  #isOfOldBoot(row: PeerRow): boolean {
+    const isOther = isOfOtherBoot(identityOf(row), this.#statements.identity);
+    return isOther && remainingPresenceMs(this.#statements, row) <= 0;
   }
 
   /**
@@ -79,9 +97,13 @@ export class Peers {
    */
   #isProvenDead(row: PeerRow): boolean {
     if (isProvenDead(identityOf(row), this.#statements.identity)) return true;
-    if (this.#aliveAt.size >= MAX_ALIVE_AT) this.#aliveAt.clear();
-    this.#aliveAt.set(row.id, this.#statements.now);
+    this.#rememberAlive(row.id);
     return false;
+  }
+
+  #rememberAlive(peer: string): void {
+    if (this.#aliveAt.size >= MAX_ALIVE_AT) this.#aliveAt.clear();
+    this.#aliveAt.set(peer, this.#statements.now);
   }
 
   #wasJustAlive(peer: string): boolean {

@@ -131,7 +131,8 @@ export class Store {
     return this.#pendingOpen;
   }
 
-  #ready(client: SqlClient, files: DatabaseFiles): Opened {
+  /** Prepares the statements, and returns the first transaction. */
+  #ready(client: SqlClient, files: DatabaseFiles): () => Opened {
     const opened = {
       client,
       files,
@@ -140,12 +141,17 @@ export class Store {
       commit: client.prepare("COMMIT"),
       rollback: client.prepare("ROLLBACK"),
     };
-    this.#attempt(opened, (tables) => {
-      tables.peers.recordHeartbeat(null);
-      tables.sweep();
-    });
-    this.#opened = opened;
-    return opened;
+    // With a hundred processes on the file, this takes milliseconds, and so happens while others
+    // can write.
+    const dead = opened.tables.peers.provenDead();
+    return () => {
+      this.#attempt(opened, (tables) => {
+        tables.peers.recordHeartbeat(null);
+        tables.sweep(dead);
+      });
+      this.#opened = opened;
+      return opened;
+    };
   }
 
   #refuseWhenClosed(): void {

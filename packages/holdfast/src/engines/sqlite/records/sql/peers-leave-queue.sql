@@ -1,0 +1,1 @@
+DELETE FROM waiters WHERE peer IN (SELECT value FROM json_each(?1))

@@ -229,7 +229,7 @@ export class Stage {
 
   /** Waits until this many wait at the backend; without a queue, long enough for one poll. */
   async untilWaiters(locks: Locks, resource: string, count: number): Promise<void> {
-    if (this.harness.queue === false) return elapse(60);
+    if (this.harness.queue === false) return elapse(250);
     const deadline = systemClock.now() + HANG_MS;
     for (;;) {
       const { waiters } = await locks.inspect(resource);

@@ -8,7 +8,7 @@ import { dirname, join, normalize, relative } from "node:path";
 import { isMain, SetupError, script } from "./script.mjs";
 import { filesBelow, root, stateFolder } from "./workspace.mjs";
 
-const FOR_AUTHORS = /^docs\/(decisions\/|benchmarks\.md|api\.txt)/;
+const FOR_AUTHORS = /^docs\/(decisions\/|benchmarks\.md|one-acquire\.md|api\.txt)/;
 // Matches code, where brackets are not a link, or a link.
 const CODE_OR_LINK = /^(```|~~~)[\s\S]*?^\1|`[^`\n]*`|\[([^\]]*)\]\(([^)\s]+)\)/gm;
 const OF_THE_REPOSITORY = /^<!-- repository -->\n[\s\S]*?^<!-- \/repository -->\n*/gm;

@@ -1,10 +1,19 @@
 // Engines that differ from the memory engine in ways that the contract allows. The laws must pass.
-import { test } from "node:test";
+import { once } from "node:events";
+import { type AddressInfo, createConnection, createServer, type Socket } from "node:net";
+import { after, before, test } from "node:test";
 import type { Engine } from "../engine.js";
 import { settleEach } from "../engine-kit/settle-each.js";
 import { findLaw } from "./index.js";
 import { altered } from "./wrong-engines/altered.js";
 import { memoryHarness } from "./wrong-engines/memory-harness.js";
+
+const server = createServer((socket) => void socket.write("hello"));
+before(async () => {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+});
+after(() => server.close());
 
 /** Answers batches entry by entry, also when it was closed. */
 function failsEachEntry(inner: Engine): Engine {
@@ -20,5 +29,43 @@ function failsEachEntry(inner: Engine): Engine {
   });
 }
 
+/** Opens its connection at its first call, and keeps it until it is closed. */
+function connectsLate(inner: Engine): Engine {
+  let socket: Socket | null = null;
+  const connect = async () => {
+    if (socket !== null) return;
+    const { port } = server.address() as AddressInfo;
+    socket = createConnection({ port, host: "127.0.0.1" });
+    // From then on the socket of the server is there, too.
+    await once(socket, "data");
+  };
+  return altered(inner, {
+    tryAcquire: async (claim, call) => {
+      await connect();
+      return inner.tryAcquire(claim, call);
+    },
+    inspect: async (resource, call) => {
+      await connect();
+      return inner.inspect(resource, call);
+    },
+    queue: {
+      ...inner.queue!,
+      enqueue: async (claim, call) => {
+        await connect();
+        return inner.queue!.enqueue(claim, call);
+      },
+    },
+    close: async () => {
+      socket?.destroy();
+      await inner.close();
+    },
+  });
+}
+
 test("L11.1 accepts failed entries of a batch from a closed engine", () =>
   findLaw("L11.1").run(memoryHarness(failsEachEntry)));
+
+for (const law of ["L10.2", "L10.7", "L10.8", "L12.4"]) {
+  test(`${law} accepts an engine that connects at its first call`, () =>
+    findLaw(law).run(memoryHarness(connectsLate)));
+}

@@ -2,11 +2,17 @@
 import { once } from "node:events";
 import { type AddressInfo, createConnection, createServer, type Socket } from "node:net";
 import { after, before, test } from "node:test";
+import { systemClock } from "../core/runtime/clock.js";
 import type { Engine } from "../engine.js";
 import { settleEach } from "../engine-kit/settle-each.js";
+import { MEMORY_TRAITS } from "../engines/memory/engine.js";
 import { findLaw } from "./index.js";
+import { elapse } from "./timing.js";
 import { altered } from "./wrong-engines/altered.js";
 import { memoryHarness } from "./wrong-engines/memory-harness.js";
+
+/** How long a backend may need for its first answer after a restart: an election, a clock. */
+const SLOW_START_MS = 3_200;
 
 const server = createServer((socket) => void socket.write("hello"));
 before(async () => {
@@ -69,3 +75,21 @@ for (const law of ["L10.2", "L10.7", "L10.8", "L12.4"]) {
   test(`${law} accepts an engine that connects at its first call`, () =>
     findLaw(law).run(memoryHarness(connectsLate)));
 }
+
+test("L6.10 accepts a backend that takes seconds to answer after a restart", async () => {
+  const traits = { ...MEMORY_TRAITS, fencing: "durable" } as const;
+  let readyAt = 0;
+  const harness = memoryHarness((inner) =>
+    altered(inner, {
+      traits,
+      async tryAcquire(claim, call) {
+        await elapse(Math.max(0, readyAt - systemClock.now()));
+        return inner.tryAcquire(claim, call);
+      },
+    }),
+  );
+  const restart = () => {
+    readyAt = systemClock.now() + SLOW_START_MS;
+  };
+  await findLaw("L6.10").run({ ...harness, traits, restart });
+});

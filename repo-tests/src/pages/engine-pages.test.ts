@@ -27,14 +27,14 @@ for (const name of engineNames()) {
     const path = `docs/engines/${name}.md`;
     assert.ok(
       existsSync(join(root, path)),
-      `write ${path}, with these headings: ${HEADINGS.join(", ")}`,
+      `write ${path}, with these headings:\n  ${HEADINGS.join("\n  ")}`,
     );
     const found = [...read(path).matchAll(/^## (.+)$/gm)].map(([, h]) => h);
     const wanted = HEADINGS.filter((h) => h !== "Waiting" || !WITHOUT_WAITING.includes(name));
-    const say = (headings: readonly unknown[]) => headings.join(", ") || "none";
+    const say = (headings: readonly unknown[]) => headings.join(" | ") || "none";
     assert.ok(
       isDeepStrictEqual(found, wanted),
-      `the headings of ${path} are ${say(found)}; they must be ${say(wanted)}, in this order`,
+      `the headings of ${path} are ${say(found)}; they must be ${say(wanted)}`,
     );
   });
 }

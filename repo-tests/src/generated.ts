@@ -3,7 +3,7 @@ import { existsSync, realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { API_RECORD, publicApi } from "./api.js";
-import { freshPages } from "./engine-table.js";
+import { freshPages } from "./engines/engine-table.js";
 import { freshReadmes, RESULTS, type Results } from "./pages/readme-numbers.js";
 import { read, readJson, root } from "./repo-files.js";
 import { freshSamples } from "./samples.js";

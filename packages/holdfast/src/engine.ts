@@ -89,7 +89,7 @@ export interface Busy {
   readonly kind: "busy";
   /** For people: the current holders, as far as the engine knows them without another request. */
   readonly holders: readonly HolderView[];
-  /** When a new try first makes sense, if the engine knows. */
+  /** When a new try first makes sense, if the engine knows. Core never waits longer for it. */
   readonly retryAfterMs?: number;
   /** The backend remembers that this claim waits. Core releases the claim when it stops waiting. */
   readonly remembered?: boolean;
@@ -144,7 +144,7 @@ export interface HolderView {
    */
   readonly token: bigint;
   readonly label: string;
-  /** Until expiry, by the backend's clock. */
+  /** Until expiry, by the backend's clock. Rounded up to its steps, and never more than the ttl. */
   readonly remainingMs: number;
   readonly revoked: boolean;
 }
@@ -192,7 +192,8 @@ export interface EngineTraits {
   readonly limits: boolean;
   readonly lockDelay: boolean;
   /**
-   * process: tokens rise while this process lives. durable: across restarts, kills and power cuts.
+   * process: tokens rise while the process that keeps them lives, which for a server is the
+   * server's. durable: across its restarts, kills and power cuts.
    * clock: also across a loss of data, unless the backend's clock was set back in between.
    */
   readonly fencing: "process" | "durable" | "clock";
@@ -262,7 +263,10 @@ export interface Engine {
   /** For people and tools; core bases no decision on these two. */
   inspect(resource: string, call: Call): Promise<ResourceView>;
   list(filter: ListFilter, call: Call): Promise<ListPage>;
-  /** Frees what the engine itself opened. Never closes a client that was handed in. */
+  /**
+   * Frees what the engine itself opened. Never closes a client that was handed in. Later calls fail
+   * with effect none.
+   */
   close(): Promise<void>;
   readonly queue?: QueueFacet;
   readonly watch?: WatchFacet;

@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, normalize } from "node:path";
 import { after, test } from "node:test";
+import { assertNone } from "../findings.js";
 import { relativeLinks } from "../links.js";
 import { LIBRARY, read, shippedSources } from "../repo-files.js";
 import { unpackInto } from "./packed.js";
@@ -80,7 +81,7 @@ for (const [path, ownPages] of Object.entries(PACKAGES)) {
           .map((line) => `${file}: ${line}`),
       )
       .filter((line) => ours.test(line) && !line.includes("<!-- compatibility"));
-    assert.deepEqual(lines, []);
+    assertNone(lines, "leave it out, or put it between the marks <!-- repository -->");
   });
 
   test(`${path}: a page that a message names is where the message says`, () => {
@@ -94,6 +95,8 @@ for (const [path, ownPages] of Object.entries(PACKAGES)) {
     if (path === "packages/holdfast") assert.ok(named.length > 0);
     // A message must also name the package, because with npx the user does not know its folder.
     const lost = named.filter(([, page = "", of]) => of === undefined || !files.includes(page));
-    assert.deepEqual(lost, []);
+    const todo = "name a page that is packed, and its package: docs/….md of the package holdfast";
+    const texts = lost.map(([text]) => text);
+    assertNone(texts, todo);
   });
 }

@@ -1,7 +1,7 @@
 // The numbers in both READMEs, written from bench/results/redis.json. They stand between
 // <!-- numbers --> and <!-- /numbers -->.
-import { withMarked } from "../engine-table.js";
-import type { Language, Words } from "../engine-words.js";
+import { withMarked } from "../engines/engine-table.js";
+import type { Language, Words } from "../engines/engine-words.js";
 import { read } from "../repo-files.js";
 
 export const RESULTS = "bench/results/redis.json";

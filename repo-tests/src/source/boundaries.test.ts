@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { assertNone } from "../findings.js";
 import {
   LIBRARY,
   read,
@@ -49,6 +50,8 @@ const FOR_THE_KIT = [
 const SEQUENCER = "fencing/sequencer.ts";
 const WRITES_SEQUENCERS = /^(engines\/(mysql|postgres)|engine-kit\/sql)\/transaction\.ts$/;
 
+const MOVE = "imports go one way, as CONTRIBUTING.md says; move what is shared";
+
 const edges = edgesOf(shippedSources(LIBRARY));
 
 test("recipes import no engine", () => {
@@ -90,7 +93,8 @@ for (const [room, others] of Object.entries(ROOMS)) {
 }
 
 test("an engine imports of the library only its kit and what the contract needs", () => {
-  refuse((edge) => isIn(edge.from, "engines") && !isOpenTo(edge, FOR_ENGINES));
+  const todo = `an engine may import its own folder, engine-kit/, ${FOR_ENGINES.join(", ")}`;
+  refuse((edge) => isIn(edge.from, "engines") && !isOpenTo(edge, FOR_ENGINES), todo);
 });
 
 test("engine-kit imports no engine, and of the library only what the contract needs", () => {
@@ -161,10 +165,10 @@ function edgesOf(paths: readonly string[]): Edge[] {
   );
 }
 
-function refuse(forbidden: (edge: Edge) => boolean): void {
+function refuse(forbidden: (edge: Edge) => boolean, todo = MOVE): void {
   // Without any edge the scan is broken, and every rule would hold by accident.
   assert.ok(edges.length > 0);
-  assert.deepEqual(edges.filter(forbidden).map(show), []);
+  assertNone(edges.filter(forbidden).map(show), todo);
 }
 
 function show(edge: Edge): string {

@@ -8,6 +8,8 @@ import type {
   Engine,
   Granted,
   GrantRef,
+  ListFilter,
+  ListPage,
   Mode,
   QueueFacet,
   ResourceView,
@@ -196,6 +198,10 @@ export class Client {
 
   inspect(resource: string): Promise<ResourceView> {
     return within(CALL_MS, this.engine.inspect(resource, this.call()), "inspect");
+  }
+
+  list(filter: ListFilter): Promise<ListPage> {
+    return within(CALL_MS, this.engine.list(filter, this.call()), "list");
   }
 
   /** Exactly these tokens hold the resource. */

@@ -2,7 +2,10 @@ import type { Engine, EngineTraits } from "../engine.js";
 
 type MaybePromise<T> = T | Promise<T>;
 
-/** How the suite reaches one backend. Optional members are what not every backend can offer. */
+/**
+ * How the suite reaches one backend. Optional members are what not every backend can offer. Members
+ * that are no functions are read before a law runs, so before the backend was started.
+ */
 export interface Harness {
   readonly name: string;
   /** Opens an independent client on the same backend, as another process would have it. */
@@ -11,7 +14,8 @@ export interface Harness {
   reset(): MaybePromise<void>;
   /**
    * Lets time pass for one resource at the backend: its grants and its lock-delays end ms earlier.
-   * Without it the laws wait in real time.
+   * Without it the laws wait in real time. A backend that counts in steps rounds ms up, and leaves
+   * out the time that the engine adds to a ttl: after ms of its ttl, a grant is over.
    */
   age?(resource: string, ms: number): MaybePromise<void>;
   /** Lets the tombstones of one resource, or all tombstones, end ms earlier. */
@@ -35,7 +39,10 @@ export interface Harness {
   readonly survival?: Survival;
   /** The processor time that the backend's servers have used so far, in microseconds (L23). */
   serverTimeUs?(): MaybePromise<number>;
-  /** The URL by which `connect` in a child process reaches the same backend. */
+  /**
+   * The URL by which `connect` in a child process reaches the same backend. Before the backend was
+   * started, any URL of its scheme.
+   */
   readonly url?: string;
   /** The engine's traits; the default offers everything. L0.1 compares. */
   readonly traits?: EngineTraits;

@@ -13,3 +13,4 @@ export type {
 export { costBeside } from "./laws/cost.js";
 export { groups, laws } from "./laws.js";
 export { checkLaws, findLaw, notApplicable, type TestFunction } from "./suite.js";
+export { type OrderLaw, withoutQueue } from "./without-queue.js";

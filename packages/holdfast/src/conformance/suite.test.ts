@@ -1,7 +1,7 @@
 import assert from "node:assert";
 import { test } from "node:test";
 import type { Harness } from "./harness.js";
-import { checkLaws, findLaw, groups, laws, notApplicable } from "./index.js";
+import { checkLaws, findLaw, groups, laws, notApplicable, withoutQueue } from "./index.js";
 import { altered } from "./wrong-engines/altered.js";
 import { memoryHarness } from "./wrong-engines/memory-harness.js";
 
@@ -54,6 +54,25 @@ test("an excuse is accepted only while its witness fails by an assertion", async
     throw new TypeError("no such method");
   });
   await assert.rejects(stumbling.run(), TypeError);
+});
+
+test("the excuses of an engine without a queue go once the engine keeps the order", async () => {
+  // A memory engine that grants the first of three claims only, as if a waiter came before the third.
+  let tries = 0;
+  const excuses = withoutQueue("a test", "L2.13", "L13.10");
+  const harness = memoryHarness((engine) =>
+    altered(engine, {
+      tryAcquire: async (claim, call) =>
+        ++tries % 3 === 1 ? engine.tryAcquire(claim, call) : { kind: "busy", holders: [] },
+    }),
+  );
+  const all = collected({ ...harness, excuses });
+  for (const { law } of excuses) await assert.rejects(all.get(law)!.run(), /the excuse must go/);
+  const refusing = memoryHarness((engine) =>
+    altered(engine, { tryAcquire: async () => ({ kind: "busy", holders: [] }) }),
+  );
+  const useless = collected({ ...refusing, excuses });
+  for (const { law } of excuses) await assert.rejects(useless.get(law)!.run(), /a free resource/);
 });
 
 test("an excuse may name a whole law, and must name one that exists", () => {

@@ -23,6 +23,11 @@ function noListeners(signal: AbortSignal): void {
   assert.equal(getEventListeners(signal, "abort").length, 0, "listeners left on the signal");
 }
 
+/** An engine may connect at its first call, and its connection outlives the wait. */
+async function connected(locks: Locks): Promise<void> {
+  await locks.inspect("nobody locks this");
+}
+
 /** Holds the resource, starts one wait and returns its AbortController. */
 async function waiting(s: Stage, locks: Locks, options: AcquireOptions) {
   const holder = await s.client();
@@ -30,6 +35,7 @@ async function waiting(s: Stage, locks: Locks, options: AcquireOptions) {
   const held = await holder.take(resource);
   const controller = new AbortController();
   const { signal } = controller;
+  await connected(locks);
   const before = activeResources();
   const work = locks.acquire(resource, { ...options, signal });
   work.catch(() => {});
@@ -211,6 +217,7 @@ export const abort: LawGroup = {
         const held = await client.take(resource);
         const controller = new AbortController();
         const { signal } = controller;
+        await connected(locks);
         const before = activeResources();
         const reason = new Error("all of them");
         const waits = Array.from({ length: MANY }, () =>

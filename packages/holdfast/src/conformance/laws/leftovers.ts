@@ -38,7 +38,11 @@ export function activeResources(): ActiveResources {
     noMoreThan(before) {
       for (const [kind, count] of counts) {
         const had = before.of(kind);
-        assert(count <= had, `${count} of ${kind} keep the process alive, and ${had} did before`);
+        assert(
+          count <= had,
+          `${count} of ${kind} keep the process alive, and ${had} did before: a call may still be ` +
+            "under way, or the client or a relay of the harness has opened more",
+        );
       }
     },
   };

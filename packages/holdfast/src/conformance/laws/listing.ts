@@ -1,5 +1,5 @@
 import assert from "node:assert";
-import type { ResourceView } from "../../engine.js";
+import type { ListPage, ResourceView } from "../../engine.js";
 import type { Client } from "../client.js";
 import { law } from "../stage.js";
 import { NASTY_NAMES } from "./names.js";
@@ -10,7 +10,7 @@ async function listed(client: Client, match: string, max: number): Promise<Resou
   const views: ResourceView[] = [];
   let cursor: string | null = null;
   for (let pages = 0; pages < MOST_PAGES; pages++) {
-    const page = await client.engine.list({ match, cursor, max }, client.call());
+    const page: ListPage = await client.list({ match, cursor, max });
     assert(page.views.length <= max, `a page of ${page.views.length} where ${max} were asked for`);
     views.push(...page.views);
     cursor = page.cursor;

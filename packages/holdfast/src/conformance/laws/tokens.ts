@@ -6,11 +6,17 @@ import { elapse, outcome } from "../timing.js";
 
 const MAX_TOKEN = 2n ** 63n - 1n;
 
-/** After a lost connection or a restart a client may need a few tries. */
+/**
+ * After a lost connection or a restart a client may need a few tries. All tries are one claim: an
+ * early one may be granted after its answer was given up.
+ */
 async function takeSoon(client: Client, resource: string): Promise<Held> {
+  const claim = client.claim(resource);
   for (let tries = 0; tries < 100; tries++) {
-    const answer = await outcome(client.take(resource), 3_000);
-    if (answer.is === "value") return answer.value;
+    const answer = await outcome(client.try(claim), 3_000);
+    if (answer.is === "value" && answer.value.kind === "granted") {
+      return { claim, granted: answer.value, token: answer.value.token };
+    }
     await elapse(50);
   }
   return client.take(resource);

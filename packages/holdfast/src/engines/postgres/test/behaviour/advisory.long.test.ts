@@ -2,7 +2,13 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type PostgresServer, startPostgres } from "@holdfast/servers";
-import { checkLaws, type Excuse, findLaw, type Harness } from "../../../../conformance/index.js";
+import {
+  checkLaws,
+  type Excuse,
+  findLaw,
+  type Harness,
+  withoutQueue,
+} from "../../../../conformance/index.js";
 import type { Engine } from "../../../../engine.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
@@ -41,33 +47,14 @@ const EXCUSES: readonly Excuse[] = [
       assert.ok(now().startedAt >= taken.startedAt + 60_000, "not before its end");
     },
   },
-  {
-    law: "L13.10",
-    why: "there is no queue: the client that tries first after the release is served first",
-    witness: async (harness) => {
-      const [holder, early, late] = [await open(harness), await open(harness), await open(harness)];
-      const held = claim("a");
-      await holder.tryAcquire(held, now());
-      assert.equal((await early.tryAcquire(claim("a"), now())).kind, "busy");
-      await holder.release([{ ...held, tombstoneMs: 0 }], now());
-      assert.equal((await late.tryAcquire(claim("a"), now())).kind, "busy", "it came later");
-    },
-  },
-  {
-    law: "L2.13",
-    why: "there is no queue: PostgreSQL does not know of a writer that keeps trying",
-    witness: async (harness) => {
-      const [holder, writer, reader] = [
-        await open(harness),
-        await open(harness),
-        await open(harness),
-      ];
-      await holder.tryAcquire(claim("b", { mode: "shared" }), now());
-      assert.equal((await writer.tryAcquire(claim("b"), now())).kind, "busy");
-      const answer = await reader.tryAcquire(claim("b", { mode: "shared" }), now());
-      assert.equal(answer.kind, "busy", "a writer has waited before");
-    },
-  },
+  ...withoutQueue(
+    "there is no queue: the client that tries first after the release is served first",
+    "L13.10",
+  ),
+  ...withoutQueue(
+    "there is no queue: PostgreSQL does not know of a writer that keeps trying",
+    "L2.13",
+  ),
 ];
 
 const opened: Engine[] = [];

@@ -1,7 +1,4 @@
-import assert from "node:assert";
-import type { Harness } from "../../../../conformance/index.js";
-import { now } from "../../../../test-support/call.fixture.js";
-import { claim } from "../../../../test-support/claim.fixture.js";
+import { type Harness, withoutQueue } from "../../../../conformance/index.js";
 import { traitsFor } from "../../engine.js";
 import { resolveQuorum } from "../../options.js";
 import type { TestQuorum } from "./test-quorum.fixture.js";
@@ -32,33 +29,11 @@ export function harness(quorum?: () => TestQuorum | null): Harness {
     truth: (resource) => there().truth(resource),
     relayed: () => there().relayed(),
     misanswered: () => there().misanswered(),
-    excuses: [
-      {
-        law: "L13.10",
-        why: "independent nodes keep no common queue: the first claim after a release is served",
-        witness: overtaken,
-      },
-    ],
+    excuses: withoutQueue(
+      "independent nodes keep no common queue: the first claim after a release is served",
+      "L13.10",
+    ),
   };
-}
-
-/** A waiter was refused and will come back later. Before that, another claim comes for the first time. */
-async function overtaken(harness: Harness): Promise<void> {
-  const engines = [await harness.open(), await harness.open(), await harness.open()] as const;
-  const [holder, early, late] = engines;
-  const call = () => now(3_000);
-  try {
-    const held = claim("door");
-    assert.equal((await holder.tryAcquire(held, call())).kind, "granted");
-    const { kind } = await early.tryAcquire(claim("door"), call());
-    if (kind !== "busy") throw new Error(`a held resource was answered with ${kind}`);
-    const { grantId } = held;
-    await holder.release([{ resource: "door", grantId, tombstoneMs: 0 }], call());
-    const overtaking = await late.tryAcquire(claim("door"), call());
-    assert.equal(overtaking.kind, "busy", "somebody else has waited for longer");
-  } finally {
-    for (const engine of engines) await engine.close();
-  }
 }
 
 function nowhere(): never {

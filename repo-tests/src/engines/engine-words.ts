@@ -120,6 +120,7 @@ export const PROMISED: Readonly<Record<EngineTraits["fencing"], string>> = {
 
 export function wordsOf(engine: string): EngineWords {
   const words = ENGINES[engine];
-  if (words === undefined) throw new Error(`engine-words.ts has no words for engine ${engine}`);
+  if (words === undefined)
+    throw new Error(`add the words for "${engine}" to repo-tests/src/engines/engine-words.ts`);
   return words;
 }

@@ -1,10 +1,12 @@
 // Facts about the engines, read from the compiled library: their traits, and the laws that do not
 // apply to them or from which they are excused.
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { EngineTraits } from "holdfast";
 import { type Harness, laws, notApplicable } from "holdfast/conformance";
-import { LIBRARY, read, repoFiles, root } from "./repo-files.js";
+import { LIBRARY, read, repoFiles, root } from "../repo-files.js";
+import { traitsConstant } from "./engine-steps.js";
 
 export interface LawNote {
   /** "L4.17 clients whose clocks read differently agree on who holds" */
@@ -29,10 +31,12 @@ export function engineNames(): string[] {
 }
 
 export async function engineFacts(name: string): Promise<EngineFacts> {
-  const constant = `${name.toUpperCase().replaceAll("-", "_")}_TRAITS`;
+  const constant = traitsConstant(name);
   const module = await compiled(name, "engine");
   const traits = module[constant] as EngineTraits | undefined;
-  if (traits === undefined) throw new Error(`engines/${name}/engine.ts exports no ${constant}`);
+  if (traits === undefined) {
+    throw new Error(`engines/${name}/engine.ts must export its traits as ${constant}`);
+  }
   const source = read(`${LIBRARY}/engines/${name}/engine.ts`);
   return {
     name,
@@ -45,8 +49,11 @@ export async function engineFacts(name: string): Promise<EngineFacts> {
 }
 
 async function notesOf(name: string): Promise<EngineFacts["notes"]> {
-  const module = await compiled(name, "test/support/harness.fixture");
-  const harness = (module.harness as (folder: string) => Harness)("/nowhere");
+  const file = "test/support/harness.fixture";
+  const { harness: make } = await compiled(name, file);
+  const wanted = `engines/${name}/${file}.ts must export function harness(): Harness`;
+  if (typeof make !== "function") throw new Error(wanted);
+  const harness = declared(make as (folder: string) => Harness, wanted);
   const excuses = harness.excuses ?? [];
   return {
     excused: laws.flatMap(({ id, title }) => {
@@ -60,7 +67,21 @@ async function notesOf(name: string): Promise<EngineFacts["notes"]> {
   };
 }
 
+/** Asks a harness what it declares. The laws ask the same before any server has started. */
+function declared(make: (folder: string) => Harness, wanted: string): Harness {
+  try {
+    const harness = make("/nowhere");
+    notApplicable(harness);
+    return harness;
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    const rule = "whose members can be read before a server has started";
+    throw new Error(`${wanted}, ${rule}; it failed: ${why}`, { cause });
+  }
+}
+
 async function compiled(engine: string, file: string): Promise<Record<string, unknown>> {
   const path = join(root, "packages/holdfast/dist/engines", engine, `${file}.js`);
+  if (!existsSync(path)) throw new Error(`write engines/${engine}/${file}.ts, and build`);
   return import(pathToFileURL(path).href);
 }

@@ -15,7 +15,11 @@ test("each trait of an engine has a row in the table of engines, or a reason why
   for (const name of engineNames()) {
     const { traits } = await engineFacts(name);
     const missing = Object.keys(traits).filter((trait) => !told.has(trait));
-    assert.deepEqual(missing, [], `${name}: add a row to ROWS in repo-tests/src/engine-table.ts`);
+    assert.deepEqual(
+      missing,
+      [],
+      `${name}: add a row to ROWS in repo-tests/src/engines/engine-table.ts`,
+    );
   }
 });
 

@@ -2,9 +2,9 @@
 // docs/promises.md, and all of docs/engines/README.md. Each table in a README stands between marks such as
 // <!-- engines --> and <!-- /engines -->.
 import type { EngineTraits } from "holdfast";
+import { read } from "../repo-files.js";
 import { type EngineFacts, engineFacts, engineNames, type LawNote } from "./engine-facts.js";
 import { ENGINES, FENCING, HEADINGS, type Language, PROMISED, wordsOf } from "./engine-words.js";
-import { read } from "./repo-files.js";
 
 const DAY_MS = 86_400_000;
 

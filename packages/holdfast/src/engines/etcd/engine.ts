@@ -25,12 +25,15 @@ import type {
   WatchFacet,
   Withdrawn,
 } from "../../engine.js";
-import { EngineError, UsageError } from "../../errors.js";
+import { EngineError } from "../../errors.js";
 import { EtcdClient } from "./client/client.js";
 import { type CallTimes, onCoreClock, timesOf } from "./client/deadlines.js";
 import { failedRequest } from "./client/failure.js";
-import { created } from "./client/requests.js";
 import { ClaimStates } from "./holding/claim-states.js";
+import { Expiry } from "./holding/expiry.js";
+import { type EtcdGuard, guardOf } from "./holding/guard.js";
+import { Holdings, leaseOf } from "./holding/holdings.js";
+import { PushedGrants } from "./holding/pushed-grants.js";
 import { Releases } from "./holding/releases.js";
 import { owns, Revocations } from "./holding/revocations.js";
 import { Views } from "./inspect/views.js";
@@ -38,13 +41,19 @@ import { Changes } from "./leases/changes.js";
 import { LeasePool } from "./leases/lease-pool.js";
 import { Leases } from "./leases/leases.js";
 import { Renewals } from "./leases/renewals.js";
+import { Notifications } from "./notifications/notifications.js";
+import { Watches } from "./notifications/watches.js";
 import type { EtcdTerms } from "./options.js";
 import { CancelledClaims } from "./queue/cancelled-claims.js";
-import { Claims, type Verdict } from "./queue/claims.js";
+import type { ClaimAnswer } from "./queue/claim-answer.js";
+import { Claims } from "./queue/claims.js";
 import { Heartbeats } from "./queue/heartbeats.js";
 import { Keys } from "./queue/keys.js";
+import { LongQueues } from "./queue/long-queues.js";
 import { viewsOf } from "./queue/queue.js";
 import { QueueReader } from "./queue/queue-reader.js";
+import { Turns } from "./queue/turns.js";
+import { WaiterKeys } from "./queue/waiter-keys.js";
 
 const DAY_MS = 86_400_000;
 const OPEN_MS = 3_000;
@@ -60,28 +69,20 @@ export const ETCD_TRAITS: EngineTraits = {
   leaves: true,
 };
 
-/** The etcd key that proves a grant, for a transaction of your own. */
-export interface EtcdGuard {
-  readonly key: string;
-  readonly createRevision: string;
-  /** An entry for `compare` in a transaction of the JSON gateway. */
-  readonly compare: {
-    readonly key: string;
-    readonly target: "CREATE";
-    readonly result: "EQUAL";
-    readonly create_revision: string;
-  };
-}
-
 /** Locks on an etcd server or cluster. A transaction decides every answer. */
 export class EtcdEngine implements Engine {
   readonly name = "etcd";
   readonly traits = ETCD_TRAITS;
   readonly #client: EtcdClient;
+  readonly #holdings: Holdings;
   readonly #claims: Claims;
   readonly #queueReader: QueueReader;
+  readonly #waiterKeys: WaiterKeys;
   readonly #releases: Releases;
+  readonly #notifications: Notifications;
+  readonly #pushedGrants: PushedGrants;
   readonly #claimStates: ClaimStates;
+  readonly #expiry: Expiry;
   readonly #renewals: Renewals;
   readonly #heartbeats: Heartbeats;
   readonly #revocations: Revocations;
@@ -95,33 +96,40 @@ export class EtcdEngine implements Engine {
     const engineId = randomBytes(8).toString("hex");
     const leases = new Leases(client, (id) => keys.canary(engineId, id));
     const leasePool = new LeasePool(leases);
-    const queueReader = new QueueReader(client, keys);
-    const claims = new Claims(client, keys, leasePool, queueReader, engineId);
-    const releases = new Releases(client, keys, leases);
-    const claimStates = new ClaimStates({
-      client,
-      keys,
-      leases,
-      leasePool,
-      claims,
-      releases,
-      engineId,
+    const holdings = new Holdings({
+      end: (kept) => this.#expiry.end(kept),
+      leaveToLease: (kept) => leases.retire(leaseOf(kept)),
     });
-    this.#client = client;
-    this.#claims = claims;
-    this.#releases = releases;
-    this.#claimStates = claimStates;
-    this.#queueReader = queueReader;
-    const changes = new Changes(client, leasePool, leases, claimStates.holdings);
-    this.#renewals = new Renewals(client, keys, leasePool, changes, claimStates.holdings);
-    this.#heartbeats = new Heartbeats(
-      client,
-      keys,
-      leasePool,
-      queueReader,
-      claims,
-      claimStates.holdings,
+    const queueReader = new QueueReader(client, keys);
+    const waiterKeys = new WaiterKeys(client);
+    const turns = new Turns(client, keys, leasePool, queueReader, waiterKeys);
+    const watches = new Watches(client);
+    const notifications = new Notifications(client, keys, engineId, leases, holdings);
+    const pushedGrants = new PushedGrants(
+      { keys, leases, turns, holdings, watches },
+      (ref, holds, times) => this.#claimStates.grant(ref, holds, times),
     );
+    const tools = { client, keys, engineId, leases, leasePool, holdings, queueReader, waiterKeys };
+    const longQueues = new LongQueues({ ...tools, turns });
+    const releases = new Releases(client, keys, leases);
+    const claimStates = new ClaimStates({ ...tools, notifications, pushedGrants });
+    const changes = new Changes(client, leasePool, leases, holdings);
+    client.onMove = () => {
+      watches.move();
+      notifications.move();
+    };
+    this.#client = client;
+    this.#holdings = holdings;
+    this.#claims = new Claims({ ...tools, turns, longQueues });
+    this.#queueReader = queueReader;
+    this.#waiterKeys = waiterKeys;
+    this.#releases = releases;
+    this.#notifications = notifications;
+    this.#pushedGrants = pushedGrants;
+    this.#claimStates = claimStates;
+    this.#expiry = new Expiry({ ...tools, releases, pushedGrants, claimStates });
+    this.#renewals = new Renewals(client, keys, leasePool, changes, holdings);
+    this.#heartbeats = new Heartbeats({ ...tools, turns });
     this.#revocations = new Revocations(client, keys, queueReader, leases);
     this.#views = new Views(client, keys, queueReader, leases);
   }
@@ -154,11 +162,11 @@ export class EtcdEngine implements Engine {
     return outcomes.map((outcome, i) => {
       if (outcome.kind !== "confirmed") return outcome;
       const { since, ttlMs, moved, marker, left } = outcome;
-      const holding = this.#claimStates.holdings.grant(grants[i]!);
+      const holding = this.#holdings.grant(grants[i]!);
       if (left) this.#claimStates.forget(grants[i]!);
       else if (holding !== null) {
         const until = since + ttlMs;
-        this.#claimStates.holdings.keep(Object.assign(holding, { until, marker, tries: 0 }));
+        this.#holdings.keep(Object.assign(holding, { until, marker, tries: 0 }));
         if (moved !== null) Object.assign(holding, { self: moved, told: true });
       }
       return { kind: "renewed", since: onCoreClock(since, times), ttlMs };
@@ -176,7 +184,7 @@ export class EtcdEngine implements Engine {
         const isUnsent = this.#cancelledClaims.release(ref.grantId, ref.tombstoneMs);
         if (isUnsent && kept === null) return { kind: "gone", why: "unknown" };
         const answer = await this.#releases.release(ref, deadline).catch(failedRequest);
-        if (answer.kind === "failed") this.#claimStates.leaveBehind(ref, kept);
+        if (answer.kind === "failed") this.#claimStates.releaseLater(ref, kept);
         return answer;
       }),
     );
@@ -205,7 +213,7 @@ export class EtcdEngine implements Engine {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    await this.#claimStates.leave();
+    await this.#claimStates.close();
     this.#client.close();
   }
 
@@ -213,15 +221,8 @@ export class EtcdEngine implements Engine {
    * What your own etcd transaction must compare to commit only while this lease's grant exists: lock and
    * data are then decided together.
    */
-  guard({ resource, token }: { readonly resource: string; readonly token: bigint }): EtcdGuard {
-    const holding = this.#claimStates.holdings.find(resource, token >> 10n);
-    if (holding === null) throw new UsageError(`this engine holds no such lease of "${resource}"`);
-    const { key, created: revision } = holding.self;
-    const createRevision = String(revision);
-    const { key: encoded } = created(key, revision);
-    const equal = { target: "CREATE", result: "EQUAL" } as const;
-    const compare = { key: encoded, ...equal, create_revision: createRevision };
-    return { key, createRevision, compare };
+  guard(lease: { readonly resource: string; readonly token: bigint }): EtcdGuard {
+    return guardOf(this.#holdings, lease);
   }
 
   readonly queue: QueueFacet = {
@@ -242,7 +243,7 @@ export class EtcdEngine implements Engine {
       return this.#heartbeats.beat(waiters, times.deadline, async (ref, verdict) => {
         if (verdict.kind === "failed") return verdict;
         // The claim was released during the read, so the reading is out of date.
-        if (known.has(ref) && this.#claimStates.holdings.isOver(ref)) return { kind: "unknown" };
+        if (known.has(ref) && this.#holdings.isOver(ref)) return { kind: "unknown" };
         const answer = await this.#stands(ref, verdict, times).catch(failedRequest);
         if (answer.kind !== "gone") return answer;
         this.#claimStates.forget(ref);
@@ -252,38 +253,38 @@ export class EtcdEngine implements Engine {
 
     withdraw: async (ref: GrantRef, call: Call): Promise<Withdrawn | Granted> => {
       const times = this.#enter(call);
-      const look = async (_: GrantRef, verdict: Verdict | Failed) => verdict;
+      const look = async (_: GrantRef, verdict: ClaimAnswer | Failed) => verdict;
       const [verdict] = await this.#heartbeats.beat([ref], times.deadline, look);
       if (verdict?.kind === "failed") throw verdict.error;
       // A push may have granted the claim after it was read as waiting. This answer also tells core.
-      const isPushed = verdict?.kind === "waits" && this.#claimStates.holdings.grant(ref) !== null;
+      const isPushed = verdict?.kind === "waits" && this.#holdings.grant(ref) !== null;
       if (verdict?.kind === "holds" || isPushed) {
         const granted = await this.#stands(ref, verdict, times);
         if (granted.kind === "granted") return granted;
       }
       this.#claimStates.forget(ref);
       // If its turn comes at this moment, nobody has been told of the grant yet.
-      if (verdict?.kind === "waits") await this.#claims.remove(verdict.self, times.deadline);
+      if (verdict?.kind === "waits") await this.#waiterKeys.remove(verdict.self, times.deadline);
       return { kind: "withdrawn" };
     },
 
-    onGrant: (listener) => this.#claimStates.onGrant(listener),
+    onGrant: (listener) => this.#pushedGrants.onGrant(listener),
   };
 
   readonly watch: WatchFacet = {
-    onChange: (listener) => this.#claimStates.notifications.onChange(listener),
+    onChange: (listener) => this.#notifications.onChange(listener),
   };
 
   /** Whether it waits here. A heartbeat of core keeps its place, whether etcd answers or not. */
   #asked(ref: GrantRef, at: number): boolean {
-    const waiting = this.#claimStates.holdings.waiter(ref);
-    if (waiting !== null) this.#claimStates.holdings.extend(waiting, at);
+    const waiting = this.#holdings.waiter(ref);
+    if (waiting !== null) this.#holdings.extend(waiting, at);
     return waiting !== null;
   }
 
   async #stands(
     ref: GrantRef,
-    verdict: Verdict,
+    verdict: ClaimAnswer,
     times: CallTimes,
   ): Promise<Granted | Queued | Gone> {
     if (verdict.kind === "waits") return this.#claimStates.queue(ref, verdict, times);

@@ -48,8 +48,8 @@ export interface WaitingClaim extends Tracked {
   readAt: number;
   /** The key whose end is its turn, without asking the server. */
   lastBefore: Ahead | null;
-  /** Whether a deletion of its key was sent: it may still arrive, unless the key changes before. */
-  givenUp: boolean;
+  /** Whether a deletion of its key was sent. It may still arrive, unless the key changes before. */
+  deletionSent: boolean;
 }
 
 /** A claim whose release was not answered, so its key may still exist. */
@@ -62,6 +62,13 @@ export interface Leftover extends Tracked {
 
 export type TrackedClaim = Holding | WaitingClaim | Leftover;
 
+interface Ends {
+  /** Ends a claim at the server. */
+  end(kept: TrackedClaim): Promise<void>;
+  /** A claim could not be ended in many tries, so its lease must end it. */
+  leaveToLease(kept: TrackedClaim): void;
+}
+
 /**
  * What this process holds and waits for. Grants with the same ttl share a lease, and the other grants
  * keep it alive. So a claim that is no longer renewed, or sends no heartbeats, must be deleted when its
@@ -69,14 +76,12 @@ export type TrackedClaim = Holding | WaitingClaim | Leftover;
  */
 export class Holdings {
   readonly #kept = new Map<string, TrackedClaim>();
-  readonly #end: (kept: TrackedClaim) => Promise<void>;
-  readonly #giveUp: (kept: TrackedClaim) => void;
+  readonly #ends: Ends;
   #timer: Timer | null = null;
   #wakeAt = Infinity;
 
-  constructor(end: (kept: TrackedClaim) => Promise<void>, giveUp: (kept: TrackedClaim) => void) {
-    this.#end = end;
-    this.#giveUp = giveUp;
+  constructor(ends: Ends) {
+    this.#ends = ends;
   }
 
   get waiters(): WaitingClaim[] {
@@ -171,11 +176,11 @@ export class Holdings {
   #over(kept: TrackedClaim, now: number): void {
     if (kept.tries++ >= MOST_TRIES) {
       this.forget(kept.ref);
-      this.#giveUp(kept);
+      this.#ends.leaveToLease(kept);
       return;
     }
     kept.until = now + AGAIN_MS;
-    this.#end(kept).then(
+    this.#ends.end(kept).then(
       () => {
         if (this.#kept.get(kept.ref.grantId) === kept) this.forget(kept.ref);
       },
@@ -183,4 +188,9 @@ export class Holdings {
         emit("failed", () => ({ during: "expiry", error, resource: kept.ref.resource })),
     );
   }
+}
+
+/** The lease of a claim's key, if it is known. */
+export function leaseOf(kept: TrackedClaim): string | null {
+  return kept.kind === "leftover" ? kept.lease : kept.self.lease;
 }

@@ -6,10 +6,13 @@ import { countOf, found, get, type KeyValue, range } from "../client/requests.js
 import type { Holdings, WaitingClaim } from "../holding/holdings.js";
 import type { LeasePool } from "../leases/lease-pool.js";
 import type { SharedLease } from "../leases/leases.js";
-import { type Claims, MOST_HOLDERS, type Verdict } from "./claims.js";
+import type { ClaimAnswer } from "./claim-answer.js";
 import { type Keys, markersIn } from "./keys.js";
+import { isFarBehind, MOST_HOLDERS } from "./long-queues.js";
 import { type Ahead, type Member, Queue, readEntry } from "./queue.js";
-import { FIRST, type QueueReader, READ_WITHIN_MS } from "./queue-reader.js";
+import { HEAD_SIZE, type QueueReader } from "./queue-reader.js";
+import type { Turns } from "./turns.js";
+import type { WaiterKeys } from "./waiter-keys.js";
 
 const MOST_GETS = 100;
 /** etcd takes 128 operations in a transaction by default. */
@@ -19,40 +22,33 @@ const RECENT = 0.2;
 /** The lease that a waiter needs once it holds is kept ready. */
 const READY = 0.3;
 
+interface Tools {
+  readonly client: EtcdClient;
+  readonly keys: Keys;
+  readonly leasePool: LeasePool;
+  readonly queueReader: QueueReader;
+  readonly turns: Turns;
+  readonly waiterKeys: WaiterKeys;
+  readonly holdings: Holdings;
+}
+
 /** Sends the heartbeats of one process: one reading for all waiters of the same resource. */
 export class Heartbeats {
-  readonly #client: EtcdClient;
-  readonly #keys: Keys;
-  readonly #leasePool: LeasePool;
-  readonly #queueReader: QueueReader;
-  readonly #claims: Claims;
-  readonly #holdings: Holdings;
+  readonly #tools: Tools;
 
-  constructor(
-    client: EtcdClient,
-    keys: Keys,
-    leasePool: LeasePool,
-    queueReader: QueueReader,
-    claims: Claims,
-    holdings: Holdings,
-  ) {
-    this.#client = client;
-    this.#keys = keys;
-    this.#leasePool = leasePool;
-    this.#queueReader = queueReader;
-    this.#claims = claims;
-    this.#holdings = holdings;
+  constructor(tools: Tools) {
+    this.#tools = tools;
   }
 
   /** In the order asked. Each resource is answered as soon as it is read: another one may take long. */
   async beat<T>(
     waiters: readonly GrantRef[],
     deadline: number,
-    answer: (ref: GrantRef, verdict: Verdict | Failed) => Promise<T>,
+    answer: (ref: GrantRef, verdict: ClaimAnswer | Failed) => Promise<T>,
   ): Promise<T[]> {
     const answers = new Map<GrantRef, T>();
     const works = batches(waiters).map(async ([resource, refs]) => {
-      const verdicts = await this.#inRoom(resource, refs, deadline).catch(failed(refs));
+      const verdicts = await this.#ofResource(resource, refs, deadline).catch(failed(refs));
       const answered = refs.map(async (ref, i) =>
         answers.set(ref, await answer(ref, verdicts[i]!)),
       );
@@ -62,25 +58,25 @@ export class Heartbeats {
     return waiters.map((ref) => answers.get(ref)!);
   }
 
-  async #inRoom(
+  async #ofResource(
     resource: string,
     refs: readonly GrantRef[],
     deadline: number,
-  ): Promise<(Verdict | Failed)[]> {
-    const known = refs.flatMap((ref) => this.#holdings.waiter(ref) ?? []);
+  ): Promise<(ClaimAnswer | Failed)[]> {
+    const known = refs.flatMap((ref) => this.#tools.holdings.waiter(ref) ?? []);
     await Promise.all(known.map(({ self }) => this.#keepReady(self, deadline)));
     const far = known.length === refs.length ? await this.#farBehind(known, deadline) : null;
     if (far !== null) return far;
-    const keyRange = this.#keys.rangeOf(resource);
+    const keyRange = this.#tools.keys.rangeOf(resource);
     const exclusive = known.every(({ self }) => readEntry(self)?.mode === "exclusive");
     const whole = known.length < refs.length || !exclusive;
-    const answer = await this.#client.txn(
+    const answer = await this.#tools.client.txn(
       {
         compare: [],
         success: [
-          range(keyRange, { order: "ASCEND", ...(whole ? {} : { limit: FIRST }) }),
+          range(keyRange, { order: "ASCEND", ...(whole ? {} : { limit: HEAD_SIZE }) }),
           range(markersIn(keyRange)),
-          ...refs.map((ref) => get(this.#keys.entry(resource, ref.grantId))),
+          ...refs.map((ref) => get(this.#tools.keys.entry(resource, ref.grantId))),
         ],
         failure: [],
       },
@@ -91,7 +87,7 @@ export class Heartbeats {
     const complete = first.length === countOf(answer, 0);
     // A mark is not an orphan if its grant is merely outside the part that was read.
     const unclear = !complete && seen.orphans.length > 0;
-    const queue = unclear ? await this.#queueReader.queue(resource, deadline) : seen;
+    const queue = unclear ? await this.#tools.queueReader.queue(resource, deadline) : seen;
     return Promise.all(
       refs.map((_, i) => this.#one(queue, found(answer, i + 2)[0], deadline).catch(failedRequest)),
     );
@@ -104,10 +100,9 @@ export class Heartbeats {
   async #farBehind(
     known: readonly WaitingClaim[],
     deadline: number,
-  ): Promise<(Verdict | Failed)[] | null> {
-    const readAfter = systemClock.now() - READ_WITHIN_MS;
-    const isFar = ({ position, interests, readAt }: WaitingClaim) =>
-      position >= FIRST && interests.length > 0 && readAt >= readAfter;
+  ): Promise<(ClaimAnswer | Failed)[] | null> {
+    const at = systemClock.now();
+    const isFar = (one: WaitingClaim) => isFarBehind(one, at) && one.interests.length > 0;
     if (!known.every(isFar)) return null;
     const holders = known[0]!.holders.slice(0, MOST_HOLDERS);
     const all = known.flatMap(({ self, interests }) => [self, ...interests]);
@@ -115,7 +110,7 @@ export class Heartbeats {
     if (keys.length > MOST_KEYS) return null;
     const txn = { compare: [], success: keys.map(get), failure: [] };
     const options = { deadline, repeatable: true, urgent: true };
-    const answer = await this.#client.txn(txn, options);
+    const answer = await this.#tools.client.txn(txn, options);
     const now = new Map(keys.map((key, i) => [key, found(answer, i)[0]]));
     const isThere = ({ key, created }: Ahead) => now.get(key)?.created === created;
     const still = holders.filter(isThere);
@@ -130,10 +125,10 @@ export class Heartbeats {
     self: KeyValue,
     holders: readonly Member[],
     deadline: number,
-  ): Promise<Verdict | Failed> {
+  ): Promise<ClaimAnswer | Failed> {
     try {
       const { id } = await this.#keepReady(self, deadline);
-      const own = await this.#claims.hang(self, id, deadline);
+      const own = await this.#tools.waiterKeys.moveTo(id, self, deadline);
       const place = { position: null, holders, before: null, lastBefore, readAt };
       return { kind: "waits", self: own, ...place };
     } catch (error) {
@@ -141,14 +136,14 @@ export class Heartbeats {
     }
   }
 
-  async #one(queue: Queue, self: KeyValue | undefined, deadline: number): Promise<Verdict> {
+  async #one(queue: Queue, self: KeyValue | undefined, deadline: number): Promise<ClaimAnswer> {
     const entry = self === undefined ? null : readEntry(self);
     if (self === undefined || entry === null) return { kind: "gone", why: "unknown" };
     const member = queue.find(self.key);
-    if (entry.claimed || member?.holds) return this.#claims.tell(self, deadline);
+    if (entry.claimed || member?.holds) return this.#tools.turns.markAsHolder(self, deadline);
     if (entry.revoked) return { kind: "gone", why: "revoked" };
     const { id } = await this.#keepReady(self, deadline);
-    const own = await this.#claims.hang(self, id, deadline);
+    const own = await this.#tools.waiterKeys.moveTo(id, self, deadline);
     const position = member === undefined ? null : queue.waiters.indexOf(member);
     const before = member === undefined ? null : queue.before(self);
     const lastBefore = queue.lastBefore(self);
@@ -158,8 +153,8 @@ export class Heartbeats {
   async #keepReady(self: KeyValue, deadline: number): Promise<SharedLease> {
     const entry = readEntry(self)!;
     const [waiting] = await Promise.all([
-      this.#leasePool.ofWaiter(entry.ttlMs, RECENT, deadline),
-      this.#leasePool.of(entry, READY, deadline),
+      this.#tools.leasePool.ofWaiter(entry.ttlMs, RECENT, deadline),
+      this.#tools.leasePool.of(entry, READY, deadline),
     ]);
     return waiting;
   }

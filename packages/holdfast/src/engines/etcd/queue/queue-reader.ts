@@ -3,11 +3,9 @@ import { countOf, found, type Op, type RawTxn, range } from "../client/requests.
 import { type KeyRange, type Keys, markersIn } from "./keys.js";
 import { type Entry, type Member, Queue } from "./queue.js";
 
-/** A waiter does not need the whole queue: only the holders and its nearest predecessors. */
-export const FIRST = 64;
+/** A waiter does not need the whole queue: only its head, with the holders, and its nearest predecessors. */
+export const HEAD_SIZE = 64;
 const NEAREST = 8;
-/** A reading of a long queue can be used for this long without reading it again. */
-export const READ_WITHIN_MS = 10_000;
 
 /** The part of a queue that was read. */
 export interface QueueSnapshot {
@@ -40,11 +38,11 @@ export class QueueReader {
     createdBefore?: bigint,
   ): Op[] {
     // The nearest exclusive member before a shared one may be anywhere, so the whole queue is read.
-    const isOpen = mode === "shared" && (limit === null || limit > FIRST);
+    const isOpen = mode === "shared" && (limit === null || limit > HEAD_SIZE);
     if (isOpen) return [range(keyRange, { order: "ASCEND" })];
     // Without createdBefore, the member has just been created, and finds itself as the last one.
     return [
-      range(keyRange, { order: "ASCEND", limit: FIRST }),
+      range(keyRange, { order: "ASCEND", limit: HEAD_SIZE }),
       range(markersIn(keyRange)),
       range(keyRange, {
         order: "DESCEND",

@@ -1,6 +1,6 @@
 import type { Call } from "../../engine.js";
 import { EngineError, type FailureReason } from "../../errors.js";
-import { CODES } from "./wire/operations.js";
+import { CODES } from "./wire/codes.js";
 
 type Refusal = readonly [says: string, retryable: boolean, effect?: "unknown"];
 

@@ -2,7 +2,8 @@ import { systemClock } from "../../../core/runtime/clock.js";
 import { refusal } from "../failure.js";
 import type { Marker } from "../layout.js";
 import { elapsedMs, isSameClock, type LeaderTime } from "../session/leader-time.js";
-import { CODES, getData, remove, setData } from "../wire/operations.js";
+import { CODES } from "../wire/codes.js";
+import { getData, remove, setData } from "../wire/operations.js";
 import type { Session } from "../wire/session.js";
 
 const REMEMBERED = 1_000;

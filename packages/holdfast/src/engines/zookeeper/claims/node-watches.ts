@@ -1,6 +1,7 @@
 import { refusal } from "../failure.js";
 import { amended, readRecord } from "../record.js";
-import { CODES, setData } from "../wire/operations.js";
+import { CODES } from "../wire/codes.js";
+import { setData } from "../wire/operations.js";
 import type { ClaimState } from "./claim-state.js";
 
 const MOST_LOOKS = 20;

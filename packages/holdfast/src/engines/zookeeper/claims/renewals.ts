@@ -2,7 +2,7 @@ import type { Gone, Renewed, RenewRef } from "../../../engine.js";
 import { settleEach } from "../../../engine-kit/settle-each.js";
 import type { Location as Folder } from "../paths.js";
 import { hashOf, pathOf } from "../paths.js";
-import { prove } from "../session/majority.js";
+import { prove } from "../session/prove.js";
 import type { Sessions } from "../session/sessions.js";
 import type { Session } from "../wire/session.js";
 import type { ClaimService, Timing } from "./claim-service.js";

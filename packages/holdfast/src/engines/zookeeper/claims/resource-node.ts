@@ -4,14 +4,13 @@ import { refusal } from "../failure.js";
 import { type Layout, tombstoneName } from "../layout.js";
 import { type NodeRecord, readRecord, tokenOf } from "../record.js";
 import type { LeaderTime } from "../session/leader-time.js";
+import { CODES } from "../wire/codes.js";
+import { failedPart, multi } from "../wire/multi.js";
 import {
   type AclKind,
-  CODES,
   create,
-  failedPart,
   getChildren,
   getData,
-  multi,
   type Operation,
   remove,
   type Stat,

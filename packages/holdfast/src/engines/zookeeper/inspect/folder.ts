@@ -6,7 +6,8 @@ import { SortedNames } from "../../../engine-kit/sorted-names.js";
 import { refusal } from "../failure.js";
 import { type Location, resourceOf } from "../paths.js";
 import type { Sessions } from "../session/sessions.js";
-import { CODES, getChildren, sync } from "../wire/operations.js";
+import { CODES } from "../wire/codes.js";
+import { getChildren, sync } from "../wire/operations.js";
 
 // Whoever takes longer from page to page reads the names again, which costs little at that pace.
 const KEPT_MS = 10_000;

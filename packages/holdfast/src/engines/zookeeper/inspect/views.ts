@@ -6,8 +6,9 @@ import { type FoundNode, holderView, tokenInUse } from "../claims/resource-node.
 import { refusal } from "../failure.js";
 import { type Location, pathOf } from "../paths.js";
 import { amended, tokenOf } from "../record.js";
-import { prove } from "../session/majority.js";
-import { CODES, setData } from "../wire/operations.js";
+import { prove } from "../session/prove.js";
+import { CODES } from "../wire/codes.js";
+import { setData } from "../wire/operations.js";
 import type { Session } from "../wire/session.js";
 
 const MOST_TRIES = 5;

@@ -29,7 +29,7 @@ import { LAYOUTS } from "../layout.js";
 import type { ZookeeperTerms } from "../options.js";
 import { hashOf, pathOf } from "../paths.js";
 import { TOKEN_RANGE } from "../record.js";
-import { prove } from "../session/majority.js";
+import { prove } from "../session/prove.js";
 import { Sessions } from "../session/sessions.js";
 import { type Decision, Ledgers, type Reading } from "./ledgers.js";
 import { Notifications } from "./notifications.js";

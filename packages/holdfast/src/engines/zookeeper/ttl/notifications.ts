@@ -1,7 +1,7 @@
 import { systemClock, type Timer } from "../../../core/runtime/clock.js";
 import { refusal } from "../failure.js";
 import type { Sessions } from "../session/sessions.js";
-import { CODES } from "../wire/operations.js";
+import { CODES } from "../wire/codes.js";
 import type { Session } from "../wire/session.js";
 import { readLedger, signatureOf } from "./record.js";
 

@@ -5,14 +5,13 @@ import { refusal } from "../failure.js";
 import { tokenOf } from "../record.js";
 import type { LeaderTime } from "../session/leader-time.js";
 import type { Sessions } from "../session/sessions.js";
+import { CODES } from "../wire/codes.js";
+import { failedPart, multi } from "../wire/multi.js";
 import {
   type AclKind,
-  CODES,
   check,
   create,
-  failedPart,
   getData,
-  multi,
   type Operation,
   remove,
   setData,

@@ -2,36 +2,29 @@ import { systemClock, type Timer } from "../../../core/runtime/clock.js";
 import { EngineError } from "../../../errors.js";
 import { emit } from "../../../events.js";
 import type { Host } from "../../../url.js";
+import { CODES } from "./codes.js";
 import { Connection, type TlsOptions } from "./connection.js";
-import { JuteReader } from "./jute.js";
+import { readWelcome, type Welcome, writeHello } from "./hello.js";
+import { Keepalive } from "./keepalive.js";
+import { noop } from "./multi.js";
 import {
   authenticate,
-  CODES,
   closeSession,
   getData,
-  isKnownCode,
-  isSessionError,
   type Node,
   type Operation,
-  type Part,
-  readWelcome,
   removeWatches,
   setWatches,
-  vouch,
-  writeHello,
   writeRequest,
 } from "./operations.js";
 import { Proof } from "./proof.js";
+import { ReplyReader, XIDS } from "./reply-reader.js";
 import { type Answer, notSent, type Request, Requests } from "./requests.js";
 import { ServerRotation } from "./server-rotation.js";
 import { Silence } from "./silence.js";
 import { Watches, type WatchListener } from "./watches.js";
 
-const XIDS = { event: -1, ping: -2, auth: -4, watches: -8 } as const;
-const EVENTS = { deleted: 2, removed: 5 } as const;
 const CLOSE_MS = 500;
-// A third of the timeout leaves time to go to another server while a lease is still valid.
-const SILENT_FOR = 1 / 3;
 // After this many timeouts without an answer, no server can know the session any more.
 const GIVEN_UP_AFTER = 2;
 // After this part of its life without proof, a new lease on the session would start too short.
@@ -52,21 +45,24 @@ export class Session {
   readonly #watches = new Watches();
   readonly #requests = new Requests(() => this.#lastFailure);
   readonly #silence = new Silence(this.#requests, (silentMs) => this.#hangUp(silentMs));
+  readonly #keepalive = new Keepalive(this.#requests, {
+    send: (until) => void this.ask(noop("/"), until).catch(() => {}),
+    onSilence: (silentMs) => this.#hangUp(silentMs),
+  });
+  readonly #replies = new ReplyReader(this.#requests, this.#watches, {
+    onAnswer: (request, isAlive) => this.#answered(request, isAlive),
+    onExpired: () => this.#expire(),
+    onRefused: () => this.#refuse(),
+  });
   #proof: Proof;
-  #timeoutMs: number;
-  #sessionId = 0n;
-  #password: Buffer = Buffer.alloc(16);
-  #lastZxid = 0n;
+  /** What the servers granted; session 0 before they did. */
+  #granted: Welcome;
   #connection: Connection | null = null;
   #state: "joining" | "open" | "over" = "joining";
   #why: EngineError | null = null;
   #expired = false;
-  /** How many requests that restore watches on this connection are unanswered. */
-  #catchingUp = 0;
   readonly #rotation: ServerRotation;
   #helloSentAt = 0;
-  #heardAt = 0;
-  #keptAt = 0;
   #timer: Timer | null = null;
   #opened!: () => void;
   #lastFailure: Error | null = null;
@@ -76,7 +72,7 @@ export class Session {
     this.#spec = spec;
     this.#onEnd = onEnd;
     this.#proof = new Proof(spec.timeoutMs);
-    this.#timeoutMs = spec.timeoutMs;
+    this.#granted = { timeoutMs: spec.timeoutMs, sessionId: 0n, password: Buffer.alloc(16) };
     this.#rotation = new ServerRotation(spec.hosts);
     this.opened = new Promise((resolve) => {
       this.#opened = resolve;
@@ -138,7 +134,7 @@ export class Session {
 
   unwatch(path: string, listener: WatchListener): void {
     if (!this.#watches.drop(path, listener) || this.#state !== "open") return;
-    const until = systemClock.now() + this.#timeoutMs;
+    const until = systemClock.now() + this.#granted.timeoutMs;
     // Otherwise the server would keep the watch for as long as the node lives. A failure is harmless.
     this.ask(removeWatches(path), until).catch(() => {});
   }
@@ -180,13 +176,11 @@ export class Session {
       onPacket: (packet: Buffer) => this.#take(packet),
       onEnd: (error: Error) => this.#lost(connection, error),
     };
-    const hello = writeHello({
-      ...{ sessionId: this.#sessionId, password: this.#password },
-      ...{ lastZxid: this.#lastZxid, timeoutMs },
-    });
+    const { lastZxid } = this.#replies;
+    const hello = writeHello({ ...this.#granted, timeoutMs, lastZxid });
     connection = new Connection(this.#rotation.next(), tls, hello, events);
     this.#connection = connection;
-    const attemptMs = this.#rotation.attemptMs(this.#timeoutMs);
+    const attemptMs = this.#rotation.attemptMs(this.#granted.timeoutMs);
     const late = () => connection.end(new Error(`no answer within ${Math.round(attemptMs)} ms`));
     this.#arm(attemptMs, late);
   }
@@ -195,6 +189,7 @@ export class Session {
     if (this.#connection !== connection || this.#state === "over") return;
     this.#connection = null;
     this.#silence.end();
+    this.#keepalive.stop();
     this.#lastFailure = error;
     emit("failed", () => ({ during: "connection", error }));
     this.#state = "joining";
@@ -204,122 +199,63 @@ export class Session {
       this.#end("expired", notSent("the session was not taken up again in time", error));
       return;
     }
-    this.#arm(this.#rotation.pauseMs(this.#timeoutMs), () => this.#join());
+    this.#arm(this.#rotation.pauseMs(this.#granted.timeoutMs), () => this.#join());
   }
 
   /** A server that lost its data refuses clients that have seen more than it has, and never says why. */
   #isHopeless(): boolean {
-    const silentMs = systemClock.now() - this.#heardAt;
-    return this.#sessionId !== 0n && silentMs > this.#timeoutMs * GIVEN_UP_AFTER;
+    const { sessionId, timeoutMs } = this.#granted;
+    const silentMs = systemClock.now() - this.#keepalive.heardAt;
+    return sessionId !== 0n && silentMs > timeoutMs * GIVEN_UP_AFTER;
   }
 
   #take(packet: Buffer): void {
-    this.#heardAt = systemClock.now();
-    this.#silence.heard(this.#heardAt);
+    const now = systemClock.now();
+    this.#keepalive.heard(now);
+    this.#silence.heard(now);
     if (this.#state === "joining") this.#welcome(packet);
-    else if (this.#state === "open") this.#hear(new JuteReader(packet));
+    else if (this.#state === "open") this.#replies.read(packet);
   }
 
   #welcome(packet: Buffer): void {
-    const { timeoutMs, sessionId, password } = readWelcome(packet);
+    const granted = readWelcome(packet);
+    const { timeoutMs } = granted;
     if (timeoutMs <= 0) {
       this.#expire();
       return;
     }
-    const isNew = this.#sessionId === 0n;
+    const isNew = this.#granted.sessionId === 0n;
     // The servers may grant another timeout than the one that was asked for.
-    if (timeoutMs !== this.#timeoutMs || isNew) this.#proof = new Proof(timeoutMs);
-    this.#timeoutMs = timeoutMs;
-    this.#sessionId = sessionId;
-    this.#password = password;
+    if (timeoutMs !== this.#granted.timeoutMs || isNew) this.#proof = new Proof(timeoutMs);
+    this.#granted = granted;
     this.#proof.opened(this.#helloSentAt, isNew);
     this.#state = "open";
     this.#rotation.welcomed();
-    this.#keptAt = this.#heardAt;
     if (this.#spec.digest !== null) {
       const sent = authenticate("digest", Buffer.from(this.#spec.digest));
       this.#connection!.send(writeRequest(XIDS.auth, sent));
     }
-    this.#catchingUp = 0;
-    for (const paths of this.#watches.batches()) {
-      this.#catchingUp++;
-      this.#connection!.send(writeRequest(XIDS.watches, setWatches(this.#lastZxid, paths)));
+    const batches = [...this.#watches.batches()];
+    this.#replies.restoring(batches.length);
+    for (const paths of batches) {
+      const watches = setWatches(this.#replies.lastZxid, paths);
+      this.#connection!.send(writeRequest(XIDS.watches, watches));
     }
     this.#requests.dropLate();
     for (const request of this.#requests.takeWaiting()) this.#send(request);
-    if (isNew) this.#arm(this.#proof.keepEveryMs, () => this.#keep());
-    else this.#keep();
+    this.#timer?.cancel();
+    this.#keepalive.start(timeoutMs, this.#proof.keepEveryMs, !isNew);
     this.#opened();
   }
 
-  #hear(from: JuteReader): void {
-    const xid = from.int();
-    const zxid = from.long();
-    const err = from.int();
-    if (zxid > this.#lastZxid) this.#lastZxid = zxid;
-    if (xid === XIDS.event) {
-      this.#happened(from);
-      return;
-    }
-    if (xid === XIDS.watches) this.#catchingUp--;
-    if (xid === XIDS.auth && err !== CODES.ok) {
-      const why = "ZooKeeper does not accept these credentials";
-      const details = { effect: "none", retryable: false, reason: "credentials" } as const;
-      this.#end("refused", new EngineError(why, details));
-    }
-    if (xid >= 0) this.#settle(xid, err, from);
-  }
-
-  #happened(from: JuteReader): void {
-    const type = from.int();
-    from.int();
-    // This event only confirms that we removed the watch ourselves.
-    if (type <= 0 || type >= EVENTS.removed) return;
-    // Events from the time without a connection come in the order of watches, not of events.
-    const inOrder = this.#catchingUp === 0;
-    const event = type === EVENTS.deleted && inOrder ? "deleted" : "changed";
-    this.#watches.fire(from.string(), event);
-  }
-
-  #settle(xid: number, err: number, from: JuteReader): void {
-    const request = this.#requests.sent(xid);
-    if (err === CODES.sessionExpired) {
-      this.#expire();
-      return;
-    }
-    const value = err === CODES.ok ? request.operation.read(from) : null;
-    from.end();
-    if (!isKnownCode(err)) throw new RangeError(`an answer with the unknown code ${err}`);
-    this.#requests.done(xid);
-    // A transaction has one error code for each part, other requests have one in all.
-    const errors = Array.isArray(value) ? (value as readonly Partial<Part>[]) : [];
-    const isProof = err === CODES.ok && !errors.some((part) => isSessionError(part.err));
-    const { byMajority } = request.operation;
-    this.#proof.answered(request.sentAt, this.#heardAt, byMajority && isProof);
-    request.resolve({ err, value });
+  #answered({ operation, sentAt }: Request, isAlive: boolean): void {
+    this.#proof.answered(sentAt, this.#keepalive.heardAt, operation.byMajority && isAlive);
   }
 
   #send(request: Request): void {
     const xid = this.#requests.send(request);
     this.#connection!.send(writeRequest(xid, request.operation));
     this.#silence.sent(request.until);
-  }
-
-  /** Sends keepalives, and notices a server that does not answer them. */
-  #keep(): void {
-    const now = systemClock.now();
-    const mostMs = this.#timeoutMs * SILENT_FOR;
-    // If this process was suspended, the answers have arrived but are not read yet.
-    if (now - this.#keptAt > mostMs) this.#heardAt = now;
-    this.#keptAt = now;
-    const { oldest } = this.#requests;
-    const silentMs = oldest === undefined ? 0 : now - Math.max(this.#heardAt, oldest.sentAt);
-    if (silentMs > mostMs) {
-      this.#hangUp(silentMs);
-      return;
-    }
-    this.ask(vouch("/"), now + mostMs).catch(() => {});
-    this.#arm(this.#proof.keepEveryMs, () => this.#keep());
   }
 
   #hangUp(silentMs: number): void {
@@ -330,6 +266,12 @@ export class Session {
     this.#expired = true;
     const why = "the ZooKeeper session has expired";
     this.#end("expired", new EngineError(why, { effect: "none", retryable: true }));
+  }
+
+  #refuse(): void {
+    const why = "ZooKeeper does not accept these credentials";
+    const details = { effect: "none", retryable: false, reason: "credentials" } as const;
+    this.#end("refused", new EngineError(why, details));
   }
 
   #end(how: "expired" | "refused", error: EngineError): void {
@@ -344,6 +286,7 @@ export class Session {
     this.#why = why;
     this.#timer?.cancel();
     this.#silence.end();
+    this.#keepalive.stop();
     this.#connection?.end(why);
     this.#requests.failSent(why);
     this.#requests.failWaiting(why);

@@ -9,16 +9,15 @@ import { systemClock } from "../../../../core/runtime/clock.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
+import { CODES } from "../../wire/codes.js";
 import { JuteReader, JuteWriter } from "../../wire/jute.js";
+import { failedPart, multi } from "../../wire/multi.js";
 import {
-  CODES,
   check,
   create,
   exists,
-  failedPart,
   getChildren,
   getData,
-  multi,
   remove,
   setData,
   sync,

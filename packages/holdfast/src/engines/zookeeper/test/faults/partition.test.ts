@@ -6,7 +6,8 @@ import { Relay, startZooKeeperEnsemble } from "@holdfast/servers";
 import { connect } from "../../../../connect.js";
 import { hostInstant, systemClock } from "../../../../core/runtime/clock.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { CODES, exists } from "../../wire/operations.js";
+import { CODES } from "../../wire/codes.js";
+import { exists } from "../../wire/operations.js";
 import { Session } from "../../wire/session.js";
 import { fresh } from "../support/test-server.fixture.js";
 

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { systemClock } from "../../../../core/runtime/clock.js";
 import { writeLedger } from "../../ttl/record.js";
-import { create, multi, type Operation } from "../../wire/operations.js";
+import { multi } from "../../wire/multi.js";
+import { create, type Operation } from "../../wire/operations.js";
 import type { ZookeeperTestServer } from "./test-server.fixture.js";
 
 const AT_ONCE = 100;

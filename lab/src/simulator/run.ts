@@ -5,7 +5,7 @@ import { Stranger } from "./clients/stranger.js";
 import { withheld } from "./clients/withheld.js";
 import { wrongQuorums } from "./clients/wrong-quorums.js";
 import { Wire } from "./nodes/network.js";
-import type { NodeFlaws } from "./nodes/simulated-node.js";
+import type { NodeFlaws } from "./nodes/node-flaws.js";
 import { Site } from "./nodes/site.js";
 import type { Plan } from "./plan.js";
 import { Random } from "./random.js";

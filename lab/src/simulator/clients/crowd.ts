@@ -44,7 +44,7 @@ export function playCrowd(plan: CrowdPlan): CrowdReport {
   const delayMs = () => (plan.rttMs / 2) * random.between(0.9, 1.1);
   const nodes = names.map((name, i) => {
     const node = new SimulatedNode(name, "r", terms);
-    node.memory.certificate = node.certificate;
+    node.memory.certificate = node.life.certificate;
     node.onCall = (resource, ticket) => {
       for (const tell of listeners) world.after(delayMs(), () => tell(i, resource, ticket));
     };

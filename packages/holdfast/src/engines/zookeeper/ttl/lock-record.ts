@@ -1,10 +1,10 @@
 import type { Claim, Mode } from "../../../engine.js";
 import type { LeaderTime } from "../session/leader-time.js";
 
-const MARK = /^[0-9a-f]{32}$/;
+const NONCE = /^[0-9a-f]{32}$/;
 
-/** A grant in the record. The beat rises with every renewal: one that stands still is dying. */
-export interface Holding {
+/** A grant in a record. */
+export interface RecordedGrant {
   readonly mode: Mode;
   readonly limit: number | null;
   readonly token: string;
@@ -12,109 +12,117 @@ export interface Holding {
   readonly ttlMs: number;
   readonly lockDelayMs: number;
   readonly label: string;
+  /** Rises with every renewal. A grant whose beat stays the same is ending. */
   readonly beat: number;
-  /** Of the latest renewal: one with a smaller number comes too late. */
+  /** The order of the latest renewal: a renewal with a smaller order comes too late. */
   readonly order: number;
-  /** Which of its tokens is in use. */
+  /** The index of the token in use. */
   readonly index: number;
   readonly revoked: boolean;
-  /** Its holder has gone and left it to time. */
+  /** The holder left the grant behind: only time ends it. */
   readonly left: boolean;
-  /** When it was left, by the leader's clock: atMs and zxid. Whoever writes next writes it down. */
+  /** When it was left behind, by the leader's clock: atMs and zxid. The next client that writes adds it. */
   readonly leftAt?: readonly [string, string];
 }
 
-/** All that is known of one resource: the data of one node. By the hash of the grantId. */
-export interface Ledger {
-  readonly grants: Readonly<Record<string, Holding>>;
+/** All that is known of one resource: the data of its node. */
+export interface LockRecord {
+  /** By the hash of the grantId. */
+  readonly grants: Readonly<Record<string, RecordedGrant>>;
   /**
-   * Claims that were given up, and for how many milliseconds that must be remembered. There can be
-   * many, so this is changed in place: a reading belongs to whoever read it.
+   * Claims that were given up, and for how many milliseconds each must be remembered. There can be many, so
+   * the map is changed in place. Every reading has a map of its own.
    */
-  readonly graves: Map<string, number>;
+  readonly tombstones: Map<string, number>;
 }
 
-export function emptyLedger(): Ledger {
-  return { grants: {}, graves: new Map() };
+export function emptyRecord(): LockRecord {
+  return { grants: {}, tombstones: new Map() };
 }
 
-/** A ledger as its node has it, and the mark of that node; null for somebody else's node. */
-export function readLedger(data: Buffer): { mark: string; ledger: Ledger } | null {
+/** The record in a node's data, and its nonce; null for a node that holds something else. */
+export function readLockRecord(data: Buffer): { nonce: string; record: LockRecord } | null {
   try {
     const { mark, grants, graves } = JSON.parse(data.toString()) as Record<string, unknown>;
-    if (typeof mark !== "string" || !MARK.test(mark)) return null;
+    if (typeof mark !== "string" || !NONCE.test(mark)) return null;
     if (!isObject(grants) || !isObject(graves)) return null;
-    const known = { grants: grants as Ledger["grants"], graves: graves as Record<string, number> };
-    return { mark, ledger: { ...known, graves: new Map(Object.entries(known.graves)) } };
+    const tombstones = new Map(Object.entries(graves as Record<string, number>));
+    return { nonce: mark, record: { grants: grants as LockRecord["grants"], tombstones } };
   } catch {
     // Not even JSON.
     return null;
   }
 }
 
-export function writeLedger(mark: string, { grants, graves }: Ledger): Buffer {
-  return Buffer.from(JSON.stringify({ mark, grants, graves: Object.fromEntries(graves) }));
+/** In a node's data the nonce is called mark, and tombstones are called graves. */
+export function writeLockRecord(nonce: string, { grants, tombstones }: LockRecord): Buffer {
+  const graves = Object.fromEntries(tombstones);
+  return Buffer.from(JSON.stringify({ mark: nonce, grants, graves }));
 }
 
-/** How many bytes its node takes. */
-export function sizeOf(ledger: Ledger): number {
-  return writeLedger("", ledger).length;
+/** How many bytes the data of the node takes. */
+export function sizeOf(record: LockRecord): number {
+  return writeLockRecord("", record).length;
 }
 
 function isObject(value: unknown): value is object {
   return typeof value === "object" && value !== null;
 }
 
-export function isEmpty({ grants, graves }: Ledger): boolean {
-  return Object.keys(grants).length + graves.size === 0;
+export function isEmpty({ grants, tombstones }: LockRecord): boolean {
+  return Object.keys(grants).length + tombstones.size === 0;
 }
 
-export function holdingOf(claim: Claim, token: bigint): Holding {
+export function newGrant(claim: Claim, token: bigint): RecordedGrant {
   const { mode, limit, tokens, ttlMs, lockDelayMs, label } = claim;
   const terms = { mode, limit, tokens, ttlMs, lockDelayMs, label };
   const fresh = { beat: 0, order: 0, index: 0, revoked: false, left: false };
   return { ...terms, token: String(token), ...fresh };
 }
 
-export function tokenInUse({ token, index }: Holding): bigint {
+export function tokenInUse({ token, index }: RecordedGrant): bigint {
   return BigInt(token) + BigInt(index);
 }
 
-export function leftAt({ leftAt }: Holding): LeaderTime | null {
+export function leftAt({ leftAt }: RecordedGrant): LeaderTime | null {
   return leftAt === undefined ? null : { atMs: BigInt(leftAt[0]), zxid: BigInt(leftAt[1]) };
 }
 
 /**
- * What is to be written on top of a page. Who leaves a grant behind does not know the leader's time,
- * but that page has it; every later one would be of a later time.
+ * Adds the time to grants that were left behind in an earlier write. The client that left them behind did not
+ * know the leader's time of its write. The record that it wrote has that time, as long as nobody writes again.
  */
-export function withLeftAt(next: Ledger, page: Ledger, { atMs, zxid }: LeaderTime): Ledger {
+export function withLeftAt(
+  next: LockRecord,
+  before: LockRecord,
+  { atMs, zxid }: LeaderTime,
+): LockRecord {
   const since = [String(atMs), String(zxid)] as const;
   let { grants } = next;
-  for (const [hash, holding] of Object.entries(grants)) {
-    const isNew = page.grants[hash]?.beat !== holding.beat;
-    if (!holding.left || holding.leftAt !== undefined || isNew) continue;
-    grants = { ...grants, [hash]: { ...holding, leftAt: since } };
+  for (const [hash, grant] of Object.entries(grants)) {
+    const isNew = before.grants[hash]?.beat !== grant.beat;
+    if (!grant.left || grant.leftAt !== undefined || isNew) continue;
+    grants = { ...grants, [hash]: { ...grant, leftAt: since } };
   }
   return { ...next, grants };
 }
 
-export function withGrant(ledger: Ledger, hash: string, holding: Holding): Ledger {
-  return { ...ledger, grants: { ...ledger.grants, [hash]: holding } };
+export function withGrant(record: LockRecord, hash: string, grant: RecordedGrant): LockRecord {
+  return { ...record, grants: { ...record.grants, [hash]: grant } };
 }
 
-export function withoutGrant(ledger: Ledger, hash: string): Ledger {
-  const { [hash]: _, ...grants } = ledger.grants;
-  return { ...ledger, grants };
+export function withoutGrant(record: LockRecord, hash: string): LockRecord {
+  const { [hash]: _, ...grants } = record.grants;
+  return { ...record, grants };
 }
 
-export function withGrave(ledger: Ledger, hash: string, forMs: number): Ledger {
-  ledger.graves.set(hash, forMs);
-  return ledger;
+export function withTombstone(record: LockRecord, hash: string, forMs: number): LockRecord {
+  record.tombstones.set(hash, forMs);
+  return record;
 }
 
-/** Who holds and who was revoked. Renewals do not change it, so they wake nobody. */
-export function signatureOf({ grants }: Ledger): string {
-  const told = Object.entries(grants).map(([hash, { revoked }]) => `${hash}${revoked ? "!" : ""}`);
-  return told.sort().join(" ");
+/** Who holds, and who was revoked. A renewal does not change it, so renewals wake nobody. */
+export function signatureOf({ grants }: LockRecord): string {
+  const all = Object.entries(grants).map(([hash, { revoked }]) => `${hash}${revoked ? "!" : ""}`);
+  return all.sort().join(" ");
 }

@@ -1,54 +1,54 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ManualClock } from "../../../testing/index.js";
-import { emptyLedger, type Ledger } from "./record.js";
-import { Sightings } from "./sightings.js";
+import { emptyRecord, type LockRecord } from "./lock-record.js";
+import { ObservedGrants } from "./observed-grants.js";
 
 const TTL_MS = 5_000;
 const MANY = 25_000;
 
-test("a dead holder is found out by who looks at more names than are remembered", async () => {
+test("an observer of more names than it remembers finds out that a holder is dead", async () => {
   const clock = new ManualClock();
-  const sightings = new Sightings(clock);
-  // Each is looked at once a second, as waiters do.
+  const observed = new ObservedGrants(clock);
+  // The observer looks at each name once a second, as waiters do.
   for (let round = 0; round < 6; round++) {
-    for (let i = 0; i < MANY; i++) sightings.read(`/${i}`, held("1"), null);
+    for (let i = 0; i < MANY; i++) observed.read(`/${i}`, held("1"), null);
     await clock.advance(1_000);
   }
   for (const path of ["/0", `/${MANY - 1}`]) {
-    assert.deepEqual(sightings.judge(path, held("1")).grants, [], `${path} stood still for 6 s`);
+    assert.deepEqual(observed.judge(path, held("1")).grants, [], `${path} was unchanged for 6 s`);
   }
-  assert.equal(sightings.judge("/0", held("2")).grants.length, 1, "another grant is alive");
+  assert.equal(observed.judge("/0", held("2")).grants.length, 1, "another grant is alive");
 });
 
-test("names that nobody looks at any more are forgotten", async () => {
+test("a name that nobody looks at any more is forgotten", async () => {
   const clock = new ManualClock();
-  const sightings = new Sightings(clock);
-  for (let i = 0; i < MANY; i++) sightings.read(`/${i}`, held("1"), null);
+  const observed = new ObservedGrants(clock);
+  for (let i = 0; i < MANY; i++) observed.read(`/${i}`, held("1"), null);
   await clock.advance(60_000);
-  for (let i = 0; i < MANY; i++) sightings.read(`/later/${i}`, held("1"), null);
-  assert.ok(sightings.size <= MANY + 10_000, `${sightings.size} are remembered`);
-  // What was forgotten is alive as far as we know: never the other way round.
-  assert.equal(sightings.judge("/0", held("1")).grants[0]?.leftMs, TTL_MS);
+  for (let i = 0; i < MANY; i++) observed.read(`/later/${i}`, held("1"), null);
+  assert.ok(observed.size <= MANY + 10_000, `${observed.size} are remembered`);
+  // A forgotten grant counts as alive: a mistake must never end a grant.
+  assert.equal(observed.judge("/0", held("1")).grants[0]?.leftMs, TTL_MS);
   await clock.advance(60_000);
-  for (let i = 0; i < MANY; i++) sightings.read("/one", held("1"), null);
-  assert.ok(sightings.size <= 10_001, `${sightings.size} are remembered`);
+  for (let i = 0; i < MANY; i++) observed.read("/one", held("1"), null);
+  assert.ok(observed.size <= 10_001, `${observed.size} are remembered`);
 });
 
-test("one of ours that was forgotten can be renewed, and nothing is promised of it", async () => {
+test("a grant of this process that was forgotten is alive, and nothing is sure of it", async () => {
   const clock = new ManualClock();
-  const sightings = new Sightings(clock);
-  sightings.wrote("/ours", held("1"), clock.now());
-  assert.equal(sightings.judge("/ours", held("1")).grants[0]?.sureMs, TTL_MS);
+  const observed = new ObservedGrants(clock);
+  observed.wrote("/ours", held("1"), clock.now());
+  assert.equal(observed.judge("/ours", held("1")).grants[0]?.sureMs, TTL_MS);
   await clock.advance(60_000);
-  for (let i = 0; i < MANY; i++) sightings.read(`/${i}`, held("1"), null);
-  const [judged] = sightings.judge("/ours", held("1")).grants;
+  for (let i = 0; i < MANY; i++) observed.read(`/${i}`, held("1"), null);
+  const [judged] = observed.judge("/ours", held("1")).grants;
   assert.deepEqual([judged?.leftMs, judged?.sureMs], [TTL_MS, 0]);
 });
 
-function held(token: string): Ledger {
+function held(token: string): LockRecord {
   const terms = { mode: "exclusive", limit: null, tokens: 1, ttlMs: TTL_MS } as const;
   const state = { beat: 0, order: 0, index: 0, revoked: false, left: false };
-  const holding = { ...terms, token, lockDelayMs: 0, label: "", ...state };
-  return { ...emptyLedger(), grants: { hash: holding } };
+  const grant = { ...terms, token, lockDelayMs: 0, label: "", ...state };
+  return { ...emptyRecord(), grants: { hash: grant } };
 }

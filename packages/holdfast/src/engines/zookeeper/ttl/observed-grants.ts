@@ -1,51 +1,53 @@
 import { type Clock, systemClock } from "../../../core/runtime/clock.js";
 import { elapsedMs, type LeaderTime } from "../session/leader-time.js";
-import { type Holding, type Ledger, leftAt } from "./record.js";
+import { type LockRecord, leftAt, type RecordedGrant } from "./lock-record.js";
 
 const REMEMBERED = 10_000;
 /**
- * Who waits looks again within a second, or at its own pace. A path that was looked at since is not
- * forgotten, however many there are: whoever looked at more dead holders than are remembered, one after
- * the other, would never find out that they are dead.
+ * A waiter looks again within a second, or at its own pace. A path that was looked at within this time is not
+ * forgotten, however many there are. Otherwise a process that looks at more dead holders than are remembered,
+ * one after the other, would never find out that they are dead.
  */
 const IN_USE_MS = 30_000;
 
-interface Sighting {
+interface Observation {
+  /** The token and the beat of a grant; "" for a tombstone. */
   readonly state: string;
   since: number;
-  /** Whether we wrote this state ourselves: then it stands since that was sent, or later. */
+  /** Whether this process wrote this state. Then `since` is no later than the send of that write. */
   readonly isOurs: boolean;
-  /** Whether we have written since its holder left it behind, and so know the leader's time. */
+  /** Whether this process wrote after the grant was left behind, and so knows the leader's time of that. */
   timed: boolean;
 }
 
-interface Seen {
+interface ObservedRecord {
   readonly at: number;
-  readonly grants: Map<string, Sighting>;
+  readonly observations: Map<string, Observation>;
 }
 
-/** A grant as this process judges it, by how long it has seen it unchanged. */
-export interface Judged {
+/** A grant as this process judges it, by how long it has seen the grant unchanged. */
+export interface ObservedGrant {
   readonly hash: string;
-  readonly holding: Holding;
-  /** More than 0 while it lives. */
+  readonly grant: RecordedGrant;
+  /** More than 0 while the grant lives. */
   readonly leftMs: number;
-  /** Until its lock-delay is over, too. */
+  /** The same, with its lock-delay. */
   readonly blocksMs: number;
-  /** How much of it nobody can take away, whoever looks; 0 where we do not know. */
+  /** How much of leftMs no observer can deny; 0 if we do not know. */
   readonly sureMs: number;
-  /** Left behind, and perhaps over for longer than we have seen it. */
+  /** The grant was left behind, and may be over for longer than we have seen it. */
   readonly untimed: boolean;
 }
 
 /**
- * Since when each grant has stood still, on this process' own monotonic clock. The holder counts from
- * before it wrote, we from after we read: whatever the clocks of anybody say, it stops first.
+ * Observes since when each grant is unchanged, by this process's own monotonic clock. A holder counts from
+ * before it wrote, and an observer from after it read. So the holder stops first, whatever the wall clocks
+ * say.
  */
-export class Sightings {
+export class ObservedGrants {
   readonly #clock: Clock;
   /** In the order of the last look at each. */
-  readonly #byPath = new Map<string, Seen>();
+  readonly #byPath = new Map<string, ObservedRecord>();
 
   constructor(clock: Clock = systemClock) {
     this.#clock = clock;
@@ -56,85 +58,93 @@ export class Sightings {
     return this.#byPath.size;
   }
 
-  /** A new reading, and when it was written: graves that are old enough are taken out of it. */
-  read(path: string, ledger: Ledger, written: LeaderTime | null): void {
+  /** Observes a record that was just read, and removes tombstones that are old enough from it. */
+  read(path: string, record: LockRecord, writtenAt: LeaderTime | null): void {
     const now = this.#clock.now();
-    this.#see(path, ledger, now, false);
-    const seen = this.#byPath.get(path)?.grants;
-    for (const [hash, holding] of Object.entries(ledger.grants)) {
-      const sighting = seen?.get(hash);
-      const since = leftAt(holding);
-      if (sighting === undefined || since === null || written === null) continue;
-      // Nobody renews what was left behind, so the leader's clock may say how long it has stood still.
-      sighting.since = Math.min(sighting.since, now - elapsedMs(since, written));
+    this.#observe(path, record, now, false);
+    const observed = this.#byPath.get(path)?.observations;
+    for (const [hash, grant] of Object.entries(record.grants)) {
+      const observation = observed?.get(hash);
+      const since = leftAt(grant);
+      if (observation === undefined || since === null || writtenAt === null) continue;
+      // Nobody renews a grant that was left behind, so the leader's clock may say how old it is.
+      observation.since = Math.min(observation.since, now - elapsedMs(since, writtenAt));
     }
   }
 
-  /** What we wrote ourselves; `at` is before it was sent. */
-  wrote(path: string, ledger: Ledger, at: number): void {
-    this.#see(path, ledger, at, true);
-    const seen = this.#byPath.get(path)?.grants;
-    for (const [hash, holding] of Object.entries(ledger.grants)) {
-      if (leftAt(holding) !== null) seen!.get(hash)!.timed = true;
+  /** Observes a record that this process wrote; `at` is before the write was sent. */
+  wrote(path: string, record: LockRecord, at: number): void {
+    this.#observe(path, record, at, true);
+    const observed = this.#byPath.get(path)?.observations;
+    for (const [hash, grant] of Object.entries(record.grants)) {
+      if (leftAt(grant) !== null) observed!.get(hash)!.timed = true;
     }
   }
 
-  /** Who still blocks, as far as we have seen; what was decided since the reading is as of now. */
-  judge(path: string, { grants, graves }: Ledger): { grants: Judged[]; ledger: Ledger } {
+  /**
+   * The grants that still block, as far as this process has observed, and the record without the others. A
+   * grant that was decided since the reading counts from now.
+   */
+  judge(
+    path: string,
+    { grants, tombstones }: LockRecord,
+  ): { grants: ObservedGrant[]; record: LockRecord } {
     const now = this.#clock.now();
-    const seen = this.#byPath.get(path)?.grants;
-    const judged = Object.entries(grants).map(([hash, holding]): Judged => {
-      const known = seen?.get(hash);
-      const sighting = known?.state === stateOf(holding) ? known : null;
-      const leftMs = holding.ttlMs - (sighting === null ? 0 : now - sighting.since);
+    const observed = this.#byPath.get(path)?.observations;
+    const judged = Object.entries(grants).map(([hash, grant]): ObservedGrant => {
+      const known = observed?.get(hash);
+      const observation = known?.state === stateOf(grant) ? known : null;
+      const leftMs = grant.ttlMs - (observation === null ? 0 : now - observation.since);
       return {
-        ...{ hash, holding, leftMs, blocksMs: leftMs + holding.lockDelayMs },
-        sureMs: sighting?.isOurs ? Math.max(0, leftMs) : 0,
-        untimed: holding.left && sighting?.timed !== true,
+        ...{ hash, grant, leftMs, blocksMs: leftMs + grant.lockDelayMs },
+        sureMs: observation?.isOurs ? Math.max(0, leftMs) : 0,
+        untimed: grant.left && observation?.timed !== true,
       };
     });
     const blocking = judged.filter(({ blocksMs }) => blocksMs > 0);
-    const kept = Object.fromEntries(blocking.map(({ hash, holding }) => [hash, holding]));
-    return { grants: blocking, ledger: { grants: kept, graves } };
+    const kept = Object.fromEntries(blocking.map(({ hash, grant }) => [hash, grant]));
+    return { grants: blocking, record: { grants: kept, tombstones } };
   }
 
-  /** For tests: as if what was seen of this path had been seen so much earlier. */
+  /** For tests: as if everything observed on this path had been observed so much earlier. */
   age(path: string, ms: number): void {
-    for (const sighting of this.#byPath.get(path)?.grants.values() ?? []) sighting.since -= ms;
+    const observed = this.#byPath.get(path)?.observations.values();
+    for (const observation of observed ?? []) observation.since -= ms;
   }
 
-  #see(path: string, ledger: Ledger, now: number, isOurs: boolean): void {
-    const before = this.#byPath.get(path)?.grants;
-    const seen = new Map<string, Sighting>();
-    const sight = (key: string, state: string) => {
+  #observe(path: string, record: LockRecord, now: number, isOurs: boolean): void {
+    const before = this.#byPath.get(path)?.observations;
+    const observations = new Map<string, Observation>();
+    const observe = (key: string, state: string) => {
       const known = before?.get(key);
-      const sighting = known?.state === state ? known : { state, since: now, isOurs, timed: false };
-      seen.set(key, sighting);
-      return now - sighting.since;
+      const observation =
+        known?.state === state ? known : { state, since: now, isOurs, timed: false };
+      observations.set(key, observation);
+      return now - observation.since;
     };
-    for (const [hash, holding] of Object.entries(ledger.grants)) sight(hash, stateOf(holding));
-    for (const [hash, ms] of ledger.graves) {
-      if (sight(`+${hash}`, "") >= ms) ledger.graves.delete(hash);
+    for (const [hash, grant] of Object.entries(record.grants)) observe(hash, stateOf(grant));
+    for (const [hash, ms] of record.tombstones) {
+      if (observe(`+${hash}`, "") >= ms) record.tombstones.delete(hash);
     }
-    this.#remember(path, seen);
+    this.#remember(path, observations);
   }
 
-  #remember(path: string, grants: Map<string, Sighting>): void {
+  #remember(path: string, observations: Map<string, Observation>): void {
     const at = this.#clock.now();
     this.#byPath.delete(path);
-    if (grants.size > 0) this.#byPath.set(path, { at, grants });
+    if (observations.size > 0) this.#byPath.set(path, { at, observations });
     // More than one each time, so that they become fewer again.
-    for (const [oldest, seen] of this.#byPath) {
-      if (this.#byPath.size <= REMEMBERED || seen.at > at - IN_USE_MS) break;
+    for (const [oldest, observed] of this.#byPath) {
+      if (this.#byPath.size <= REMEMBERED || observed.at > at - IN_USE_MS) break;
       this.#byPath.delete(oldest);
     }
   }
 }
 
 /**
- * What changes with every renewal. A claim that core repeats may be granted a second time after its
- * first grant was over: its beats begin again, and its token is another one.
+ * Changes with every renewal. A claim that core repeats may be granted a second time after its first grant was
+ * over. Then its beats begin again, and its token is another one.
  */
-function stateOf({ token, beat }: Holding): string {
+function stateOf({ token, beat }: RecordedGrant): string {
   return `${token} ${beat}`;
 }

@@ -18,34 +18,41 @@ import {
   sync,
 } from "../wire/operations.js";
 import type { Session } from "../wire/session.js";
-import { emptyLedger, isEmpty, type Ledger, readLedger, writeLedger } from "./record.js";
+import {
+  emptyRecord,
+  isEmpty,
+  type LockRecord,
+  readLockRecord,
+  writeLockRecord,
+} from "./lock-record.js";
 
-const MARK_BYTES = 16;
+const NONCE_BYTES = 16;
 
 /** Which state of which record was read. */
-export interface Edition {
-  readonly mark: string;
+export interface RecordVersion {
+  readonly nonce: string;
   readonly version: number;
 }
 
-export interface Page {
+/** A record as it was read. */
+export interface StoredRecord {
   /** Null for a node that holds something else. */
-  readonly ledger: Ledger | null;
-  /** Null where there is no record. */
-  readonly edition: Edition | null;
-  /** For the one grant that may be written on top of this page. */
+  readonly record: LockRecord | null;
+  /** Null if there is no record. */
+  readonly version: RecordVersion | null;
+  /** For the one grant that may be written to this state of the record. */
   readonly token: bigint;
-  /** By the leader's clock; null where there is no record. */
-  readonly written: LeaderTime | null;
+  /** By the leader's clock; null if there is no record. */
+  readonly writtenAt: LeaderTime | null;
 }
 
 /**
- * Reads and writes records, each a node with one child, its mark. ZooKeeper counts the versions of a
- * node from 0 again when the node was deleted and made anew, so a request that arrives late would fit a
- * record that it was not meant for. The name of a mark is random and never used again. A record and its
- * mark are made together and deleted together, and every write asks for both mark and version.
+ * Reads and writes records. Each record is a node with one child. ZooKeeper counts the versions of a node from
+ * 0 again when the node was deleted and made anew, so a request that arrives late would fit a record that it
+ * was not meant for. The name of the child is a nonce: random, and never used again. A record and its child
+ * are made together and deleted together, and every write checks both nonce and version.
  */
-export class Records {
+export class RecordStore {
   readonly #sessions: Sessions;
   readonly #resourceNodes: ResourceNodes;
   readonly #acl: AclKind;
@@ -56,7 +63,7 @@ export class Records {
     this.#acl = acl;
   }
 
-  async read(path: string, until: number): Promise<Page> {
+  async read(path: string, until: number): Promise<StoredRecord> {
     const [synced, answer] = await this.#sessions.on(
       () => this.#sessions.any(),
       (session) => Promise.all([session.ask(sync(path), until), session.ask(getData(path), until)]),
@@ -64,44 +71,48 @@ export class Records {
     if (synced.err !== CODES.ok) throw refusal(synced.err);
     if (answer.value === null) {
       if (answer.err !== CODES.noNode) throw refusal(answer.err);
-      return { ledger: emptyLedger(), edition: null, token: 0n, written: null };
+      return { record: emptyRecord(), version: null, token: 0n, writtenAt: null };
     }
     const { data, stat } = answer.value;
-    const known = readLedger(data);
-    if (known === null) return { ledger: null, edition: null, token: 0n, written: null };
-    const { mark, ledger } = known;
-    const written = { atMs: stat.mtime, zxid: stat.mzxid };
-    // From the transaction that wrote what was read: nobody else can write on top of the same page.
+    const known = readLockRecord(data);
+    if (known === null) return { record: null, version: null, token: 0n, writtenAt: null };
+    const { nonce, record } = known;
+    const writtenAt = { atMs: stat.mtime, zxid: stat.mzxid };
+    // From the transaction that wrote this state: only one client can write to the same state.
     const token = tokenOf(stat.mzxid);
-    return { ledger, edition: { mark, version: stat.version }, token, written };
+    return { record, version: { nonce, version: stat.version }, token, writtenAt };
   }
 
-  /** An empty one, unless there is one already. A token needs a page that can be read. */
-  async make(path: string, until: number): Promise<void> {
-    // Anew for each request: one that arrives late must not bring back a mark that was in use.
-    const mark = randomBytes(MARK_BYTES).toString("hex");
-    const record = create(path, writeLedger(mark, emptyLedger()), "persistent", this.#acl);
-    const child = create(markOf(path, mark), Buffer.alloc(0), "persistent", this.#acl);
+  /** Makes an empty record, unless there is one. A token needs a record that can be read. */
+  async create(path: string, until: number): Promise<void> {
+    // New for each request: a request that arrives late must not bring back a nonce that was in use.
+    const nonce = randomBytes(NONCE_BYTES).toString("hex");
+    const record = create(path, writeLockRecord(nonce, emptyRecord()), "persistent", this.#acl);
+    const child = create(childOf(path, nonce), Buffer.alloc(0), "persistent", this.#acl);
     const session = this.#sessions.any();
     const failed = await ask(session, [record, child], until);
     if (failed?.err === CODES.noNode) await this.#resourceNodes.makeParents(session, path, until);
     else if (failed !== null && failed.err !== CODES.nodeExists) throw refusal(failed.err);
   }
 
-  /** False if anybody wrote since the page was read. A record that nobody needs is deleted. */
-  async write(path: string, next: Ledger, edition: Edition, until: number): Promise<boolean> {
-    const { mark, version } = edition;
-    const child = markOf(path, mark);
+  /** False if anybody wrote since the record was read. A record that nobody needs is deleted. */
+  async write(
+    path: string,
+    next: LockRecord,
+    { nonce, version }: RecordVersion,
+    until: number,
+  ): Promise<boolean> {
+    const child = childOf(path, nonce);
     const parts = isEmpty(next)
       ? [remove(child), remove(path, version)]
-      : [check(child), setData(path, writeLedger(mark, next), version)];
+      : [check(child), setData(path, writeLockRecord(nonce, next), version)];
     const failed = await ask(this.#sessions.any(), parts, until);
     if (failed === null) return true;
     if (failed.err === CODES.badVersion) return false;
     if (failed.err !== CODES.noNode) throw refusal(failed.err);
     const now = await this.read(path, until);
-    // A mark goes with its record only; without it nobody could ever write to the record again.
-    if (now.edition?.mark === mark) throw unmarked(path);
+    // The child ends only with its record. Without it nobody could ever write to the record again.
+    if (now.version?.nonce === nonce) throw childless(path);
     return false;
   }
 }
@@ -112,11 +123,11 @@ async function ask(session: Session, parts: readonly Operation<unknown>[], until
   return failedPart(value);
 }
 
-function markOf(path: string, mark: string): string {
-  return `${path}/${mark}`;
+function childOf(path: string, nonce: string): string {
+  return `${path}/${nonce}`;
 }
 
-function unmarked(path: string): EngineError {
+function childless(path: string): EngineError {
   const message = `somebody deleted a child of ${path}, without which it is no lock: delete it too`;
   return new EngineError(message, { effect: "none", retryable: true });
 }

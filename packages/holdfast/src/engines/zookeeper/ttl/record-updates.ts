@@ -2,168 +2,163 @@ import { randomInt } from "node:crypto";
 import { sleep, systemClock } from "../../../core/runtime/clock.js";
 import { EngineError } from "../../../errors.js";
 import { inDoubt } from "../failure.js";
-import { isEmpty, type Ledger, withLeftAt } from "./record.js";
-import type { Page, Records } from "./records.js";
-import { type Judged, Sightings } from "./sightings.js";
+import { isEmpty, type LockRecord, withLeftAt } from "./lock-record.js";
+import { ObservedGrants } from "./observed-grants.js";
+import type { RecordStore, StoredRecord } from "./record-store.js";
+import type { RecordView } from "./record-view.js";
 
 const MOST_PAUSE_MS = 50;
 
-/** What a decision is made on, and what it may write back. */
-export interface Reading {
-  readonly ledger: Ledger;
-  readonly grants: readonly Judged[];
-  /** For the one grant that may be written on this reading: greater than every earlier one's. */
-  takeToken(): bigint;
-}
+/** An answer, and the record to write; null writes nothing. */
+export type Decision<A> = readonly [answer: A, next: LockRecord | null];
 
-interface Change {
+interface PendingUpdate {
   readonly until: number;
-  /** Whether it finds its own work where it is made once more. */
+  /** Whether a repeated update finds what the first one wrote. */
   readonly repeatable: boolean;
-  /** Whether it was written down without an answer: it may be there. */
+  /** Whether a write of it was not answered, and may have taken effect. */
   doubtful: boolean;
-  readonly decide: (reading: Reading) => Decision<unknown>;
+  readonly decide: (view: RecordView) => Decision<unknown>;
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: Error) => void;
 }
 
-/** null writes nothing. */
-export type Decision<A> = readonly [answer: A, next: Ledger | null];
+/** Updates records: reads a record, decides, and writes it back if nobody wrote in between. */
+export class RecordUpdates {
+  readonly observedGrants = new ObservedGrants();
+  readonly #store: RecordStore;
+  /** By path, the updates of this process that are not answered yet. */
+  readonly #pending = new Map<string, PendingUpdate[]>();
 
-/** Changes the ledger of a resource by reading it and writing it back if nobody wrote meanwhile. */
-export class Ledgers {
-  readonly sightings = new Sightings();
-  readonly #records: Records;
-  readonly #waiting = new Map<string, Change[]>();
-
-  constructor(records: Records) {
-    this.#records = records;
+  constructor(store: RecordStore) {
+    this.#store = store;
   }
 
-  async read(path: string, until: number): Promise<Reading | null> {
-    const { ledger } = await this.#read(path, until);
-    if (ledger === null) return null;
-    const reading = this.#reading(path, ledger, () => 0n);
-    if (!reading.grants.some(({ untimed }) => untimed)) return reading;
-    await this.time(path, until);
+  async read(path: string, until: number): Promise<RecordView | null> {
+    const { record } = await this.#read(path, until);
+    if (record === null) return null;
+    const view = this.#view(path, record, () => 0n);
+    if (!view.grants.some(({ untimed }) => untimed)) return view;
+    await this.timeLeftGrants(path, until);
     return this.read(path, until);
   }
 
   /**
-   * Writes the record once more, as it is: from its time, and that of the page before, it follows how
-   * long ago grants were left behind.
+   * Writes the record again as it is. The times of this write and of the one before say how long ago grants
+   * were left behind.
    */
-  time(path: string, until: number): Promise<void> {
-    return this.change(path, until, ({ grants, ledger }) => [
+  timeLeftGrants(path: string, until: number): Promise<void> {
+    return this.update(path, until, ({ grants, record }) => [
       undefined,
-      grants.some(({ untimed }) => untimed) ? ledger : null,
+      grants.some(({ untimed }) => untimed) ? record : null,
     ]);
   }
 
   /**
-   * Those of one process need not be in each other's way: what waits is written together. What is repeatable
-   * is made once more where the connection breaks under it: a write that is still on its way fits only the
-   * page that it was made for.
+   * Updates of one process must not get in each other's way, so updates that wait are written together. A
+   * repeatable update is made again when the connection breaks: a write that is still on its way fits only
+   * the state that it was made for.
    */
-  change<A>(
+  update<A>(
     path: string,
     until: number,
-    decide: (reading: Reading) => Decision<A>,
+    decide: (view: RecordView) => Decision<A>,
     { repeatable = false } = {},
   ): Promise<A> {
     return new Promise<A>((resolve, reject) => {
       const settle = { resolve: resolve as (answer: unknown) => void, reject };
-      const change: Change = { until, decide, repeatable, doubtful: false, ...settle };
-      const waiting = this.#waiting.get(path);
-      if (waiting !== undefined) {
-        waiting.push(change);
+      const update: PendingUpdate = { until, decide, repeatable, doubtful: false, ...settle };
+      const pending = this.#pending.get(path);
+      if (pending !== undefined) {
+        pending.push(update);
         return;
       }
-      const first: Change[] = [change];
-      this.#waiting.set(path, first);
+      const first: PendingUpdate[] = [update];
+      this.#pending.set(path, first);
       void this.#work(path, first);
     });
   }
 
-  async #work(path: string, waiting: Change[]): Promise<void> {
+  async #work(path: string, pending: PendingUpdate[]): Promise<void> {
     let failure: EngineError | null = null;
-    for (let tries = 0; waiting.length > 0; tries++) {
+    for (let tries = 0; pending.length > 0; tries++) {
       const now = systemClock.now();
-      for (const late of waiting.filter(({ until }) => until <= now)) {
-        waiting.splice(waiting.indexOf(late), 1);
+      for (const late of pending.filter(({ until }) => until <= now)) {
+        pending.splice(pending.indexOf(late), 1);
         fail(late, failure ?? tooBusy());
       }
-      if (waiting.length === 0) break;
+      if (pending.length === 0) break;
       try {
-        if (await this.#round(path, waiting)) tries = 0;
+        if (await this.#round(path, pending)) tries = 0;
         else if (tries > 0) await pause();
         failure = null;
       } catch (error) {
-        // Whoever asks again does so with the same grantId, and finds what was written after all.
-        const isOver = ({ repeatable }: Change) =>
+        // A repeated claim has the same grantId, and finds what was written although the answer was lost.
+        const isOver = ({ repeatable }: PendingUpdate) =>
           !isBroken(error) || !(repeatable || error.effect === "none");
-        for (const over of waiting.filter(isOver)) {
-          waiting.splice(waiting.indexOf(over), 1);
+        for (const over of pending.filter(isOver)) {
+          pending.splice(pending.indexOf(over), 1);
           fail(over, error as Error);
         }
         if (!isBroken(error)) continue;
         failure = error;
-        for (const change of waiting) change.doubtful ||= error.effect === "unknown";
+        for (const update of pending) update.doubtful ||= error.effect === "unknown";
         await pause();
       }
     }
-    this.#waiting.delete(path);
+    this.#pending.delete(path);
   }
 
-  /** One reading, the decisions of all who wait, one write. False if somebody wrote in between. */
-  async #round(path: string, waiting: Change[]): Promise<boolean> {
-    const until = waiting.reduce((latest, change) => Math.max(latest, change.until), 0);
+  /** One read, the decisions of all pending updates, one write. False if somebody wrote in between. */
+  async #round(path: string, pending: PendingUpdate[]): Promise<boolean> {
+    const until = pending.reduce((latest, update) => Math.max(latest, update.until), 0);
     const startedAt = systemClock.now();
-    const { ledger, edition, token, written } = await this.#read(path, until);
-    if (ledger === null) throw notOurs(path);
-    const answered: { change: Change; settle: () => void }[] = [];
-    let next = ledger;
+    const { record, version, token, writtenAt } = await this.#read(path, until);
+    if (record === null) throw notOurs(path);
+    const answered: { update: PendingUpdate; settle: () => void }[] = [];
+    let next = record;
     let [changed, taken] = [false, false];
     const takeToken = () => {
       taken = true;
       return token;
     };
-    for (const change of waiting) {
+    for (const update of pending) {
       if (taken) break;
-      const reading = this.#reading(path, next, takeToken);
+      const view = this.#view(path, next, takeToken);
       try {
-        const [answer, wanted] = change.decide(reading);
-        answered.push({ change, settle: () => change.resolve(answer) });
+        const [answer, wanted] = update.decide(view);
+        answered.push({ update, settle: () => update.resolve(answer) });
         if (wanted === null) continue;
         [next, changed] = [wanted, true];
       } catch (error) {
-        answered.push({ change, settle: () => change.reject(error as Error) });
+        answered.push({ update, settle: () => update.reject(error as Error) });
       }
     }
-    if (changed && !(edition === null && isEmpty(next))) {
-      if (edition === null || written === null) {
-        await this.#records.make(path, until);
+    if (changed && !(version === null && isEmpty(next))) {
+      if (version === null || writtenAt === null) {
+        await this.#store.create(path, until);
         return false;
       }
-      next = withLeftAt(next, ledger, written);
-      if (!(await this.#records.write(path, next, edition, until))) return false;
-      this.sightings.wrote(path, next, startedAt);
+      next = withLeftAt(next, record, writtenAt);
+      if (!(await this.#store.write(path, next, version, until))) return false;
+      this.observedGrants.wrote(path, next, startedAt);
     }
-    for (const { change, settle } of answered) {
-      waiting.splice(waiting.indexOf(change), 1);
+    for (const { update, settle } of answered) {
+      pending.splice(pending.indexOf(update), 1);
       settle();
     }
     return true;
   }
 
-  #reading(path: string, ledger: Ledger, takeToken: () => bigint): Reading {
-    return { ...this.sightings.judge(path, ledger), takeToken };
+  #view(path: string, record: LockRecord, takeToken: () => bigint): RecordView {
+    return { ...this.observedGrants.judge(path, record), takeToken };
   }
 
-  async #read(path: string, until: number): Promise<Page> {
-    const page = await this.#records.read(path, until);
-    if (page.ledger !== null) this.sightings.read(path, page.ledger, page.written);
-    return page;
+  async #read(path: string, until: number): Promise<StoredRecord> {
+    const stored = await this.#store.read(path, until);
+    const { record, writtenAt } = stored;
+    if (record !== null) this.observedGrants.read(path, record, writtenAt);
+    return stored;
   }
 }
 
@@ -172,17 +167,17 @@ function pause(): Promise<void> {
 }
 
 /**
- * Whether the connection broke, which a cause tells: another server is asked in the time that is left. What
- * a server refuses has none; and of one whose answers cannot be read nothing more is asked.
+ * Whether the connection broke: such an error has a cause. Another server is asked in the time that is left. A
+ * refusal of a server has no cause. A server whose answers cannot be read is not asked again.
  */
 function isBroken(error: unknown): error is EngineError {
   if (!(error instanceof EngineError) || !error.retryable) return false;
   return error.cause !== undefined && !(error.cause instanceof RangeError);
 }
 
-function fail({ reject, doubtful }: Change, error: Error): void {
-  const isCertain = !(error instanceof EngineError) || error.effect === "unknown";
-  reject(doubtful && !isCertain ? inDoubt(error) : error);
+function fail({ reject, doubtful }: PendingUpdate, error: Error): void {
+  const saysNone = error instanceof EngineError && error.effect === "none";
+  reject(doubtful && saysNone ? inDoubt(error) : error);
 }
 
 function tooBusy(): EngineError {

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { UsageError } from "../../../errors.js";
-import { now } from "../../../test-support/call.fixture.js";
-import { claim } from "../../../test-support/claim.fixture.js";
-import { until } from "../../../test-support/until.fixture.js";
-import { zookeeperEngine } from "../index.js";
-import { fresh, ZookeeperTestServer } from "../test/support/test-server.fixture.js";
-import { create, remove } from "../wire/operations.js";
+import { UsageError } from "../../../../errors.js";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { zookeeperEngine } from "../../index.js";
+import { create, remove } from "../../wire/operations.js";
+import { fresh, ZookeeperTestServer } from "../support/test-server.fixture.js";
 
 let zookeeper: ZookeeperTestServer;
 
@@ -20,22 +20,22 @@ after(() => zookeeper[Symbol.asyncDispose]());
 const ttl = { hold: "ttl" } as const;
 
 describe("records with a ttl", { concurrency: 4 }, () => {
-  it("a dead holder's grant ends after its ttl before an observer's eyes, and not earlier", async () => {
+  it("a dead holder's grant ends when an observer has seen it unchanged for its ttl, and not earlier", async () => {
     const resource = fresh();
     const [holder, observer] = [zookeeper.engine(ttl), zookeeper.engine(ttl)];
     const held = claim(resource, { ttlMs: 800 });
     await holder.tryAcquire(held, now());
     await holder.close();
     await sleep(600);
-    // Nobody knows how long it has been there already, so the whole ttl is waited out.
-    const firstLook = performance.now();
+    // The observer does not know how old the grant is, so it waits for the whole ttl.
+    const firstLookAt = performance.now();
     const next = claim(resource);
     await until("granted", async () => (await observer.tryAcquire(next, now())).kind === "granted");
-    const tookMs = performance.now() - firstLook;
+    const tookMs = performance.now() - firstLookAt;
     assert.ok(tookMs >= 795, `granted after ${tookMs} ms`);
   });
 
-  it("whoever is renewed is never over, however long it is watched", async () => {
+  it("a grant that is renewed never ends, however long an observer looks at it", async () => {
     const resource = fresh();
     const [ours, observer] = [zookeeper.locks(ttl), zookeeper.engine(ttl)];
     const lease = await ours.acquire(resource, { ttlMs: 6_000 });
@@ -49,19 +49,19 @@ describe("records with a ttl", { concurrency: 4 }, () => {
     await lease.release();
   });
 
-  it("a clock of the wall that is wrong by a day harms nobody", async () => {
+  it("an observer whose wall clock is wrong by a day ends no grant", async () => {
     const resource = fresh();
     const [ours, observer] = [zookeeper.locks(ttl), zookeeper.engine(ttl)];
     const lease = await ours.acquire(resource, { ttlMs: 5_000 });
-    const right = Date.now;
+    const rightNow = Date.now;
     try {
       for (const offsetMs of [-86_400_000, 86_400_000]) {
-        Date.now = () => right() + offsetMs;
+        Date.now = () => rightNow() + offsetMs;
         assert.equal((await observer.tryAcquire(claim(resource), now())).kind, "busy");
         assert.ok(lease.held);
       }
     } finally {
-      Date.now = right;
+      Date.now = rightNow;
     }
     await lease.release();
   });
@@ -83,7 +83,7 @@ describe("records with a ttl", { concurrency: 4 }, () => {
     assert.equal(await lease.release(), "released");
   });
 
-  it("what was released leaves no node", async () => {
+  it("a released grant leaves no node", async () => {
     const resource = fresh();
     const locks = zookeeper.locks(ttl);
     const lease = await locks.acquire(resource);
@@ -95,18 +95,18 @@ describe("records with a ttl", { concurrency: 4 }, () => {
     assert.equal((await zookeeper.children("/holdfast-ttl")).includes(resource), false);
   });
 
-  it("a record has one child, with another name whenever the record is made", async () => {
+  it("a record has one child, with another name each time the record is made", async () => {
     const resource = fresh();
     const engine = zookeeper.engine(ttl);
     const one = claim(resource);
     const names: string[] = [];
     for (let times = 0; times < 3; times++) {
-      // The same grantId each time: what a mark is called follows from nothing.
+      // The same grantId each time: the name of the child does not depend on it.
       await engine.tryAcquire(one, now());
-      const [mark, ...others] = await zookeeper.children(`/holdfast-ttl/${resource}`);
-      assert.match(mark!, /^[0-9a-f]{32}$/);
+      const [nonce, ...others] = await zookeeper.children(`/holdfast-ttl/${resource}`);
+      assert.match(nonce!, /^[0-9a-f]{32}$/);
       assert.deepEqual(others, []);
-      names.push(mark!);
+      names.push(nonce!);
       await engine.release([{ ...one, tombstoneMs: 0 }], now());
     }
     assert.equal(new Set(names).size, 3);
@@ -124,7 +124,7 @@ describe("records with a ttl", { concurrency: 4 }, () => {
     assert.equal(await lease.release(), "gone");
   });
 
-  it("a node that holds something else is refused, and no other", async () => {
+  it("a node that holds something else is refused, and other locks go on", async () => {
     const locks = zookeeper.locks(ttl);
     await (await locks.acquire("first")).release();
     const resource = fresh();
@@ -138,15 +138,15 @@ describe("records with a ttl", { concurrency: 4 }, () => {
     assert.equal(await keep.release(), "released");
   });
 
-  it("another library's layout does not go with it", () => {
+  it("the layout of another library is refused with hold ttl", () => {
     const options = { hosts: "h", layout: "kazoo", ...ttl } as const;
     assert.throws(() => zookeeperEngine(options), UsageError);
     assert.throws(() => zookeeperEngine({ hosts: "h", hold: "for ever" as "ttl" }), UsageError);
   });
 });
 
-describe("records with a ttl, while nobody else asks the server", () => {
-  it("many of one process on one record are written together", async () => {
+describe("records with a ttl, while no other test asks the server", () => {
+  it("many updates of one record by one process are written together", async () => {
     const resource = fresh();
     const engine = zookeeper.engine(ttl);
     const claims = Array.from({ length: 50 }, () => claim(resource, { mode: "shared" }));
@@ -157,7 +157,7 @@ describe("records with a ttl, while nobody else asks the server", () => {
     const renewed = await engine.renew(claims, now());
     assert.ok(renewed.every(({ kind }) => kind === "renewed"));
     const requests = (await zookeeper.server.metric("zk_packets_received")) - before;
-    // One by one they would be 100 at least, a read and a write each. Everybody's pings count, too.
+    // One by one they would be at least 100: a read and a write each. Keepalives count too.
     assert.ok(requests < 50, `${requests} requests for 50 renewals`);
     await engine.release(
       claims.map((one) => ({ ...one, tombstoneMs: 0 })),

@@ -1,20 +1,20 @@
-// A request that lies in a socket for long, and arrives when the record that it was meant for is gone.
-// Its version fits every record: the first grant of each makes version 1 out of version 0.
+// A relay holds a request back until the record that it was meant for is gone. Its version fits every
+// record, because the first grant of each record makes version 1 of version 0.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Claim, Engine } from "../../../engine.js";
-import { EngineError } from "../../../errors.js";
-import { now } from "../../../test-support/call.fixture.js";
-import { claim } from "../../../test-support/claim.fixture.js";
-import { until } from "../../../test-support/until.fixture.js";
-import { resolveZookeeper } from "../options.js";
-import { HoldingRelay, type RequestKind } from "../test/support/holding-relay.fixture.js";
-import { fresh, ZookeeperTestServer } from "../test/support/test-server.fixture.js";
-import { ZookeeperTtlEngine } from "./engine.js";
+import type { Claim, Engine } from "../../../../engine.js";
+import { EngineError } from "../../../../errors.js";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { resolveZookeeper } from "../../options.js";
+import { ZookeeperTtlEngine } from "../../ttl/engine.js";
+import { HoldingRelay, type RequestKind } from "../support/holding-relay.fixture.js";
+import { fresh, ZookeeperTestServer } from "../support/test-server.fixture.js";
 
 const TTL_MS = 60_000;
-const PATIENCE_MS = 20_000;
+const TIMEOUT_MS = 20_000;
 
 let zookeeper: ZookeeperTestServer;
 const closers: (() => Promise<void>)[] = [];
@@ -28,18 +28,18 @@ after(async () => {
   await zookeeper[Symbol.asyncDispose]();
 });
 
-/** As another process would have it. */
-function process(hosts = zookeeper.server.hosts): ZookeeperTtlEngine {
+/** An engine as in another process. */
+function startProcess(hosts = zookeeper.server.hosts): ZookeeperTtlEngine {
   const engine = new ZookeeperTtlEngine(resolveZookeeper({ hosts, hold: "ttl" }));
   closers.push(() => engine.close());
   return engine;
 }
 
-/** One whose requests can be held back. */
+/** An engine whose requests can be held back. */
 async function slowProcess(): Promise<[engine: ZookeeperTtlEngine, relay: HoldingRelay]> {
   const relay = await HoldingRelay.start(zookeeper.server.port);
   closers.push(() => relay[Symbol.asyncDispose]());
-  return [process(relay.hosts), relay];
+  return [startProcess(relay.hosts), relay];
 }
 
 async function grant(engine: Engine, one: Claim): Promise<bigint> {
@@ -49,17 +49,17 @@ async function grant(engine: Engine, one: Claim): Promise<bigint> {
 }
 
 async function release(engine: Engine, one: Claim): Promise<string> {
-  const [answer] = await engine.release([{ ...one, tombstoneMs: 0 }], now(PATIENCE_MS));
+  const [answer] = await engine.release([{ ...one, tombstoneMs: 0 }], now(TIMEOUT_MS));
   return answer!.kind;
 }
 
-/** Sees whoever holds it stand still for its whole ttl. */
+/** The observer has seen the holder unchanged for its whole ttl. */
 function outlive(observer: ZookeeperTtlEngine, resource: string): Promise<void> {
   return observer.age(resource, TTL_MS + 1, now());
 }
 
-/** Makes the record and deletes it, a few times. */
-async function useIt(engine: Engine, resource: string): Promise<bigint> {
+/** Makes the record and deletes it, three times. Returns the last token. */
+async function makeAndDelete(engine: Engine, resource: string): Promise<bigint> {
   let last = 0n;
   for (let times = 0; times < 3; times++) {
     const one = claim(resource, { ttlMs: TTL_MS });
@@ -69,46 +69,46 @@ async function useIt(engine: Engine, resource: string): Promise<bigint> {
   return last;
 }
 
-interface Lateness {
+interface LateRequest {
   readonly what: string;
   readonly kind: RequestKind;
-  /** Sent by the late process; gives what it was told in the end. */
+  /** Sends the request, and returns the kind of its answer. */
   send(engine: ZookeeperTtlEngine, held: Claim, token: bigint): Promise<string>;
   readonly told: string;
 }
 
-const requests: readonly Lateness[] = [
+const requests: readonly LateRequest[] = [
   {
     ...{ what: "release", kind: "removal", told: "gone" },
     send: (engine, held) => release(engine, held),
   },
   {
     ...{ what: "renewal", kind: "write", told: "gone" },
-    send: async (engine, held) => (await engine.renew([held], now(PATIENCE_MS)))[0]!.kind,
+    send: async (engine, held) => (await engine.renew([held], now(TIMEOUT_MS)))[0]!.kind,
   },
   {
     ...{ what: "release with a tombstone", kind: "write", told: "gone" },
     send: async (engine, held) => {
       const buried = [{ ...held, tombstoneMs: 60_000 }];
-      return (await engine.release(buried, now(PATIENCE_MS)))[0]!.kind;
+      return (await engine.release(buried, now(TIMEOUT_MS)))[0]!.kind;
     },
   },
   {
     ...{ what: "revocation", kind: "write", told: "gone" },
     send: (engine, { resource }, token) =>
-      engine.revoke({ resource, token, force: false }, now(PATIENCE_MS)),
+      engine.revoke({ resource, token, force: false }, now(TIMEOUT_MS)),
   },
   {
     ...{ what: "forced revocation", kind: "removal", told: "gone" },
     send: (engine, { resource }, token) =>
-      engine.revoke({ resource, token, force: true }, now(PATIENCE_MS)),
+      engine.revoke({ resource, token, force: true }, now(TIMEOUT_MS)),
   },
   {
     ...{ what: "take-over from a dead holder", kind: "write", told: "busy" },
     send: async (engine, { resource }) => {
       await outlive(engine, resource);
       const one = claim(resource, { ttlMs: TTL_MS });
-      return (await engine.tryAcquire(one, now(PATIENCE_MS))).kind;
+      return (await engine.tryAcquire(one, now(TIMEOUT_MS))).kind;
     },
   },
 ];
@@ -118,18 +118,18 @@ describe("requests that arrive late, on records with a ttl", () => {
     it(`a ${what} that arrives late leaves the next record alone`, async () => {
       const resource = fresh();
       const [slow, relay] = await slowProcess();
-      const [other, successor] = [process(), process()];
+      const [other, successor] = [startProcess(), startProcess()];
       const [held, next] = [claim(resource, { ttlMs: TTL_MS }), claim(resource)];
       const token = await grant(slow, held);
       relay.holdNext(kind);
       const answer = send(slow, held, token);
       await until("the request is held back", () => relay.holds);
       await outlive(other, resource);
-      await useIt(other, resource);
+      await makeAndDelete(other, resource);
       const later = await grant(successor, next);
       relay.letGo();
       const said = await answer;
-      assert.equal((await process().tryAcquire(claim(resource), now())).kind, "busy");
+      assert.equal((await startProcess().tryAcquire(claim(resource), now())).kind, "busy");
       assert.equal((await successor.renew([next], now()))[0]!.kind, "renewed");
       const { holders } = await other.inspect(resource, now());
       assert.deepEqual(
@@ -141,18 +141,18 @@ describe("requests that arrive late, on records with a ttl", () => {
     });
   }
 
-  it("a grant that is written late gets a token greater than all that were given meanwhile", async () => {
+  it("a grant that is written late gets a token greater than all tokens that were given in between", async () => {
     const resource = fresh();
     const [slow, relay] = await slowProcess();
     relay.holdNext("write");
     const one = claim(resource);
-    const granted = slow.tryAcquire(one, now(PATIENCE_MS));
+    const granted = slow.tryAcquire(one, now(TIMEOUT_MS));
     await until("the record is made, and the grant held back", () => relay.holds);
-    const last = await useIt(process(), resource);
-    // Another record that is as new as the first one was: made, and nobody in it.
+    const last = await makeAndDelete(startProcess(), resource);
+    // Another record that is as new as the first one was: it exists, and nobody holds it.
     const [second, between] = await slowProcess();
     between.holdNext("write");
-    const answer = second.tryAcquire(claim(resource), now(PATIENCE_MS));
+    const answer = second.tryAcquire(claim(resource), now(TIMEOUT_MS));
     await until("the record is made again", () => between.holds);
     relay.letGo();
     const given = await granted;
@@ -162,29 +162,29 @@ describe("requests that arrive late, on records with a ttl", () => {
     assert.equal(await release(slow, one), "released");
   });
 
-  it("a record that is made late, when nobody has one, is like any other", async () => {
+  it("a record that is made late, when there is none, works like any other", async () => {
     const resource = fresh();
     const [slow, relay] = await slowProcess();
-    const other = process();
+    const other = startProcess();
     relay.holdNext("create");
     const one = claim(resource);
-    const granted = slow.tryAcquire(one, now(PATIENCE_MS));
+    const granted = slow.tryAcquire(one, now(TIMEOUT_MS));
     await until("the creation is held back", () => relay.holds);
-    const last = await useIt(other, resource);
+    const last = await makeAndDelete(other, resource);
     relay.letGo();
     const given = await granted;
     assert.ok(given.kind === "granted" && given.token > last, `after ${last}: ${told(given)}`);
     assert.equal(await release(slow, one), "released");
   });
 
-  it("a record that is made late, when there is one already, changes nothing", async () => {
+  it("a creation that arrives late, when there is a record, changes nothing", async () => {
     const resource = fresh();
     const [slow, relay] = await slowProcess();
-    const other = process();
+    const other = startProcess();
     relay.holdNext("create");
-    const answer = slow.tryAcquire(claim(resource), now(PATIENCE_MS));
+    const answer = slow.tryAcquire(claim(resource), now(TIMEOUT_MS));
     await until("the creation is held back", () => relay.holds);
-    await useIt(other, resource);
+    await makeAndDelete(other, resource);
     const held = claim(resource);
     await grant(other, held);
     relay.letGo();
@@ -193,16 +193,16 @@ describe("requests that arrive late, on records with a ttl", () => {
     assert.equal(await release(other, held), "released");
   });
 
-  it("a grantId that is granted again is judged from then on, by those too who saw it before", async () => {
+  it("a grantId that is granted again lives for a whole ttl, also for an observer of the first grant", async () => {
     const resource = fresh();
-    const [holder, other, observer] = [process(), process(), process()];
+    const [holder, other, observer] = [startProcess(), startProcess(), startProcess()];
     const one = claim(resource, { ttlMs: TTL_MS });
     const first = await grant(holder, one);
-    // Not over yet for this one, which does not look again until the grant is another.
+    // Not over yet for this observer, which does not look again before the second grant.
     await observer.age(resource, TTL_MS - 100, now());
     await outlive(other, resource);
-    await useIt(other, resource);
-    // The answer to the first request got lost: core asks again with the same grantId.
+    await makeAndDelete(other, resource);
+    // Core repeats a claim with the same grantId when its answer was lost.
     const again = await grant(holder, one);
     assert.ok(again > first);
     await sleep(200);
@@ -217,41 +217,45 @@ function told(answer: Awaited<ReturnType<Engine["tryAcquire"]>>): string {
 }
 
 describe("an acquire under way when the connection breaks", { concurrency: 2 }, () => {
-  it("is asked again by its grantId, and gets what it was granted", async () => {
+  it("is repeated with the same grantId, and gets the grant that was written", async () => {
     const [engine, relay] = await slowProcess();
     const resource = fresh();
-    await useIt(engine, resource);
+    await makeAndDelete(engine, resource);
     const one = claim(resource, { ttlMs: TTL_MS });
     relay.loseAnswerTo("write");
     const token = await grant(engine, one);
     assert.equal(relay.lost, 1);
-    const { holders } = await process().inspect(resource, now());
+    const { holders } = await startProcess().inspect(resource, now());
     assert.deepEqual(
       holders.map((holder) => holder.token),
       [token],
     );
   });
 
-  it("leaves its effect unknown, where nobody answers until its time is over", async () => {
+  it("fails with effect unknown, when no server answers in time", async () => {
     const [engine, relay] = await slowProcess();
     const resource = fresh();
-    await useIt(engine, resource);
+    await makeAndDelete(engine, resource);
     relay.loseAnswerTo("write", { isLast: true });
     const asking = engine.tryAcquire(claim(resource), now(1_000));
     const error = await asking.catch((e: unknown) => e);
     assert.ok(error instanceof EngineError, String(error));
     assert.deepEqual([error.effect, error.retryable], ["unknown", true]);
-    assert.equal((await process().inspect(resource, now())).holders.length, 1, "it was granted");
+    assert.equal(
+      (await startProcess().inspect(resource, now())).holders.length,
+      1,
+      "it was granted",
+    );
   });
 });
 
-it("a record that ZooKeeper would not take is refused before it is sent, for good", async () => {
-  const engine = process();
+it("a claim whose record would be too large for ZooKeeper is refused before it is sent", async () => {
+  const engine = startProcess();
   const resource = fresh();
-  const wish = { mode: "shared", label: "x".repeat(200_000), ttlMs: TTL_MS } as const;
-  const holders = Array.from({ length: 4 }, () => claim(resource, wish));
+  const terms = { mode: "shared", label: "x".repeat(200_000), ttlMs: TTL_MS } as const;
+  const holders = Array.from({ length: 4 }, () => claim(resource, terms));
   for (const holder of holders) await grant(engine, holder);
-  const error = await engine.tryAcquire(claim(resource, wish), now()).catch((e: unknown) => e);
+  const error = await engine.tryAcquire(claim(resource, terms), now()).catch((e: unknown) => e);
   assert.ok(error instanceof EngineError, String(error));
   assert.match(error.message, /bytes with 5 holders.*jute\.maxbuffer/);
   assert.deepEqual([error.effect, error.retryable], ["none", false]);

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { systemClock } from "../../../../core/runtime/clock.js";
-import { writeLedger } from "../../ttl/record.js";
+import { writeLockRecord } from "../../ttl/lock-record.js";
 import { multi } from "../../wire/multi.js";
 import { create, type Operation } from "../../wire/operations.js";
 import type { ZookeeperTestServer } from "./test-server.fixture.js";
@@ -16,11 +16,11 @@ const TERMS = {
   ttlMs: 600_000,
   lockDelayMs: 0,
 } as const;
-const HOLDING = { beat: 0, order: 0, index: 0, revoked: false, left: false };
+const UNCHANGED = { beat: 0, order: 0, index: 0, revoked: false, left: false };
 
 /**
- * name-<first> to name-<last>, held by somebody; sooner than by asking for them one by one. The nodes of
- * a session would end with it, so these stay.
+ * Makes holders of name-<first> to name-<last>, many in one request. Nodes of a session would end with it, so
+ * these are persistent.
  */
 export async function fill(
   testServer: ZookeeperTestServer,
@@ -44,16 +44,16 @@ export async function fill(
   await session.close();
 }
 
-function claimed(room: string): Operation<unknown>[] {
+function claimed(path: string): Operation<unknown>[] {
   const data = Buffer.from(JSON.stringify({ ...TERMS, label: "somebody" }));
-  return [node(room, NOTHING), node(`${room}/x-${hashOf(room)}-0000000000`, data)];
+  return [node(path, NOTHING), node(`${path}/x-${hashOf(path)}-0000000000`, data)];
 }
 
 function recorded(path: string): Operation<unknown>[] {
   const hash = hashOf(path);
-  const holding = { ...TERMS, ...HOLDING, token: "1024", label: "somebody" };
-  const ledger = { grants: { [hash]: holding }, graves: new Map<string, number>() };
-  return [node(path, writeLedger(hash, ledger)), node(`${path}/${hash}`, NOTHING)];
+  const grant = { ...TERMS, ...UNCHANGED, token: "1024", label: "somebody" };
+  const record = { grants: { [hash]: grant }, tombstones: new Map<string, number>() };
+  return [node(path, writeLockRecord(hash, record)), node(`${path}/${hash}`, NOTHING)];
 }
 
 function node(path: string, data: Buffer): Operation<unknown> {

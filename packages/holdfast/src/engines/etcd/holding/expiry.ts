@@ -2,12 +2,12 @@ import { systemClock } from "../../../core/runtime/clock.js";
 import type { EtcdClient } from "../client/client.js";
 import { created, del, found, get, type KeyValue, put, unchanged } from "../client/requests.js";
 import type { Leases } from "../leases/leases.js";
+import { readRecord } from "../queue/key-record.js";
 import { markerOf } from "../queue/keys.js";
-import { readEntry } from "../queue/queue.js";
 import type { ClaimStates } from "./claim-states.js";
-import type { Holding, Holdings, TrackedClaim, WaitingClaim } from "./holdings.js";
 import type { PushedGrants } from "./pushed-grants.js";
 import type { Releases } from "./releases.js";
+import type { HeldGrant, TrackedClaim, TrackedClaims, WaitingClaim } from "./tracked-claims.js";
 
 const EXPIRE_MS = 1_000;
 const MOST_CHANGES = 3;
@@ -16,12 +16,15 @@ interface Tools {
   readonly client: EtcdClient;
   readonly leases: Leases;
   readonly releases: Releases;
-  readonly holdings: Holdings;
+  readonly trackedClaims: TrackedClaims;
   readonly pushedGrants: PushedGrants;
   readonly claimStates: ClaimStates;
 }
 
-/** Ends claims that were not renewed or sent no heartbeat, although other claims keep their lease alive. */
+/**
+ * Ends claims that were not renewed or sent no heartbeat, although other claims keep their lease
+ * alive.
+ */
 export class Expiry {
   readonly #tools: Tools;
 
@@ -29,38 +32,38 @@ export class Expiry {
     this.#tools = tools;
   }
 
-  async end(kept: TrackedClaim): Promise<void> {
+  async end(claim: TrackedClaim): Promise<void> {
     const deadline = systemClock.now() + EXPIRE_MS;
-    if (kept.kind === "leftover") await this.#tools.releases.release(kept.ref, deadline);
-    else if (kept.kind === "waiter") await this.#endWaiter(kept, deadline);
-    else await this.#endGrant(kept, deadline);
+    if (claim.kind === "leftover") await this.#tools.releases.release(claim.ref, deadline);
+    else if (claim.kind === "waiter") await this.#endWaiter(claim, deadline);
+    else await this.#endGrant(claim, deadline);
   }
 
-  async #endGrant(holding: Holding, deadline: number): Promise<void> {
+  async #endGrant(held: HeldGrant, deadline: number): Promise<void> {
     const { client, leases } = this.#tools;
-    const { key, created: revision } = holding.self;
+    const { key, created: revision } = held.self;
     const success = [del(key)];
     let compare = created(key, revision);
-    if (holding.leaving) {
+    if (held.leaving) {
       const now = await this.#read(key, deadline);
-      if (now === undefined || readEntry(now)?.left) return;
+      if (now === undefined || readRecord(now)?.left) return;
       compare = unchanged(now);
     }
-    if (holding.lockDelayMs > 0) {
-      const mark = await leases.dying(holding.lockDelayMs, deadline);
-      success.push(put(markerOf(key), "", mark.id));
+    if (held.lockDelayMs > 0) {
+      const marker = await leases.expiring(held.lockDelayMs, deadline);
+      success.push(put(markerOf(key), "", marker.id));
     }
     const txn = { compare: [compare], success, failure: [] };
     await client.txn(txn, { deadline, repeatable: true });
   }
 
   /**
-   * Deletes a waiter's key only in its current revision: the deletion may arrive late, after the waiter
-   * became a holder and was told so. A waiter that became a holder without our knowledge is tracked as a
-   * grant, and ends like a grant that nobody renews.
+   * Deletes a waiter's key only in its current revision: the deletion may arrive late, after the
+   * waiter became a holder and was told so. A waiter that became a holder without our knowledge is
+   * tracked as a grant, and ends like a grant that nobody renews.
    */
   async #endWaiter(waiting: WaitingClaim, deadline: number): Promise<void> {
-    const { client, holdings, pushedGrants, claimStates } = this.#tools;
+    const { client, trackedClaims, pushedGrants, claimStates } = this.#tools;
     pushedGrants.unfollow(waiting);
     waiting.deletionSent = true;
     const { key } = waiting.self;
@@ -70,12 +73,12 @@ export class Expiry {
       const answer = await client.txn(txn, { deadline, repeatable: true });
       const self = found(answer, 0)[0];
       if (answer.succeeded || self === undefined) return;
-      const entry = readEntry(self)!;
+      const record = readRecord(self)!;
       const at = systemClock.now();
       const times = { at, deadline, startedAt: at + waiting.offsetMs };
-      if (holdings.waiter(waiting.ref) !== waiting) return;
-      if (entry.claimed) {
-        const holds = { kind: "holds", self, entry, marker: null } as const;
+      if (trackedClaims.waiter(waiting.ref) !== waiting) return;
+      if (record.claimed) {
+        const holds = { kind: "holds", self, record, marker: null } as const;
         await claimStates.grant(waiting.ref, holds, times);
         return;
       }

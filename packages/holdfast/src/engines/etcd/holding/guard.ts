@@ -1,6 +1,6 @@
 import { UsageError } from "../../../errors.js";
 import { created } from "../client/requests.js";
-import type { Holdings } from "./holdings.js";
+import type { TrackedClaims } from "./tracked-claims.js";
 
 /** The etcd key that proves a grant, for a transaction of your own. */
 export interface EtcdGuard {
@@ -17,12 +17,12 @@ export interface EtcdGuard {
 
 /** The guard of a lease that this process holds. */
 export function guardOf(
-  holdings: Holdings,
+  trackedClaims: TrackedClaims,
   { resource, token }: { readonly resource: string; readonly token: bigint },
 ): EtcdGuard {
-  const holding = holdings.find(resource, token >> 10n);
-  if (holding === null) throw new UsageError(`this engine holds no such lease of "${resource}"`);
-  const { key, created: revision } = holding.self;
+  const held = trackedClaims.find(resource, token >> 10n);
+  if (held === null) throw new UsageError(`this engine holds no such lease of "${resource}"`);
+  const { key, created: revision } = held.self;
   const createRevision = String(revision);
   const { key: encoded } = created(key, revision);
   const equal = { target: "CREATE", result: "EQUAL" } as const;

@@ -5,14 +5,18 @@ import type { CallTimes } from "../client/deadlines.js";
 import type { Leases } from "../leases/leases.js";
 import type { Watches } from "../notifications/watches.js";
 import type { ClaimAnswer, Holds } from "../queue/claim-answer.js";
+import { readRecord } from "../queue/key-record.js";
 import type { Keys } from "../queue/keys.js";
-import { type Ahead, isSame, readEntry } from "../queue/queue.js";
+import { isSame, type Predecessor } from "../queue/queue.js";
 import { HEAD_SIZE } from "../queue/queue-reader.js";
 import type { Turns } from "../queue/turns.js";
-import type { Holdings, WaitingClaim } from "./holdings.js";
+import type { TrackedClaims, WaitingClaim } from "./tracked-claims.js";
 
 const LOOK_MS = 5_000;
-/** A waiter becomes a holder on its waiter lease until this part has passed; a renewal moves it later. */
+/**
+ * A waiter becomes a holder on its waiter lease until this part has passed; a renewal moves it
+ * later.
+ */
 const FRESH = 0.4;
 
 type GrantListener = (waiter: GrantRef, granted: Granted) => void;
@@ -22,7 +26,7 @@ interface Tools {
   readonly keys: Keys;
   readonly leases: Leases;
   readonly turns: Turns;
-  readonly holdings: Holdings;
+  readonly trackedClaims: TrackedClaims;
   readonly watches: Watches;
 }
 
@@ -46,7 +50,7 @@ export class PushedGrants {
   }
 
   /** Watches the keys before a waiter. */
-  follow(waiting: WaitingClaim, before: readonly Ahead[]): void {
+  follow(waiting: WaitingClaim, before: readonly Predecessor[]): void {
     const same =
       before.length === waiting.interests.length &&
       waiting.interests.every((interest) => before.some((ahead) => isSame(ahead, interest)));
@@ -76,9 +80,9 @@ export class PushedGrants {
   }
 
   /** A claim of ours was let in: shared waiters far behind it, which wait for it, may be next. */
-  wakeBehind({ key }: Ahead): void {
+  wakeBehind({ key }: Predecessor): void {
     for (const waiting of this.#behind.get(key) ?? []) {
-      const isFar = waiting.position >= HEAD_SIZE && readEntry(waiting.self)?.mode === "shared";
+      const isFar = waiting.position >= HEAD_SIZE && readRecord(waiting.self)?.mode === "shared";
       if (isFar) setImmediate(() => void this.#look(waiting, null));
     }
   }
@@ -90,13 +94,13 @@ export class PushedGrants {
   }
 
   /**
-   * A member before this waiter has ended, or was let in if `ended` is null. If anything fails here, the
-   * next heartbeat corrects it.
+   * A member before this waiter has ended, or was let in if `ended` is null. If anything fails
+   * here, the next heartbeat corrects it.
    */
-  async #look(waiting: WaitingClaim, ended: Ahead | null): Promise<void> {
-    const { turns, holdings } = this.#tools;
+  async #look(waiting: WaitingClaim, ended: Predecessor | null): Promise<void> {
+    const { turns, trackedClaims } = this.#tools;
     const { ref, self, offsetMs, lastBefore } = waiting;
-    const isStill = () => !this.#closed && holdings.waiter(ref) === waiting;
+    const isStill = () => !this.#closed && trackedClaims.waiter(ref) === waiting;
     if (!isStill()) return;
     this.unfollow(waiting);
     const at = systemClock.now();
@@ -104,9 +108,9 @@ export class PushedGrants {
     try {
       const isLast = lastBefore !== null && ended !== null && isSame(lastBefore, ended);
       const isAll = isLast && !waiting.deletionSent && this.#isFresh(self.lease, at);
-      const entry = readEntry(self)!;
+      const record = readRecord(self)!;
       const answer: ClaimAnswer = isAll
-        ? { kind: "holds", self, entry, marker: null }
+        ? { kind: "holds", self, record, marker: null }
         : await turns.take(ref.resource, self, times.deadline);
       if (!isStill()) return;
       if (answer.kind === "waits") {

@@ -3,9 +3,9 @@ import type { EtcdClient } from "../client/client.js";
 import { absent, empty, found, get, nested, put, type RawTxn } from "../client/requests.js";
 import { type LeasePair, type LeasePool, puts } from "../leases/lease-pool.js";
 import { type ClaimAnswer, type Holds, holdsAfter } from "./claim-answer.js";
+import { newRecord, writeRecord } from "./key-record.js";
 import type { Keys } from "./keys.js";
 import type { LongQueues } from "./long-queues.js";
-import { entryOf, writeEntry } from "./queue.js";
 import type { QueueReader } from "./queue-reader.js";
 import type { Turns } from "./turns.js";
 import type { WaiterKeys } from "./waiter-keys.js";
@@ -22,8 +22,8 @@ interface Tools {
 }
 
 /**
- * Sends the claims of one engine. A transaction decides each of them, and is safe to repeat: its second copy
- * finds the work of the first.
+ * Sends the claims of one engine. A transaction decides each of them, and is safe to repeat: its
+ * second copy finds the work of the first.
  */
 export class Claims {
   readonly #tools: Tools;
@@ -67,7 +67,7 @@ export class Claims {
       if (isOver()) return { kind: "gone", why: "unknown" };
       const ahead = longQueues.lastWaiter(claim);
       if (ahead !== null) return longQueues.enterBehind(claim, ahead, lease, deadline);
-      const value = writeEntry(entryOf(claim, engineId, false));
+      const value = writeRecord(newRecord(claim, engineId, false));
       const enterQueue = nested({
         compare: [absent(tombstone), absent(key)],
         success: [put(key, value, lease), ...queueReader.look(keyRange, claim)],
@@ -92,10 +92,10 @@ export class Claims {
   async #join(claim: Claim, deadline: number): Promise<ClaimAnswer> {
     const { client, keys, leasePool, turns, waiterKeys, engineId } = this.#tools;
     const { resource, grantId } = claim;
-    const key = keys.entry(resource, grantId);
+    const key = keys.claimKey(resource, grantId);
     const tombstone = keys.tombstone(grantId);
     const { id: lease } = await leasePool.freshOfWaiter(claim.ttlMs, deadline);
-    const value = writeEntry(entryOf(claim, engineId, false));
+    const value = writeRecord(newRecord(claim, engineId, false));
     // If a copy of the same claim arrived first, its key is found when the turn is taken.
     const { header } = await client.txn(
       { compare: [absent(tombstone), absent(key)], success: [put(key, value, lease)], failure: [] },
@@ -109,14 +109,14 @@ export class Claims {
 
   #holds(answer: RawTxn, claim: Claim, key: string, pair: LeasePair): Holds {
     const created = BigInt(answer.header.revision ?? "0");
-    return holdsAfter(answer, { key, created }, entryOf(claim, this.#tools.engineId, true), pair);
+    return holdsAfter(answer, { key, created }, newRecord(claim, this.#tools.engineId, true), pair);
   }
 
   #operationsFor(claim: Claim, pair: LeasePair) {
     const { keys, engineId } = this.#tools;
     const { resource, grantId } = claim;
-    const key = keys.entry(resource, grantId);
-    const value = writeEntry(entryOf(claim, engineId, true));
+    const key = keys.claimKey(resource, grantId);
+    const value = writeRecord(newRecord(claim, engineId, true));
     return {
       keyRange: keys.rangeOf(resource),
       key,

@@ -1,11 +1,11 @@
 import { systemClock } from "../../../core/runtime/clock.js";
 import type { Claim } from "../../../engine.js";
 import type { EtcdClient } from "../client/client.js";
-import { absent, count, countOf, found, get, put } from "../client/requests.js";
-import type { Holdings, WaitingClaim } from "../holding/holdings.js";
+import { absent, countKeys, countOf, found, get, put } from "../client/requests.js";
+import type { TrackedClaims, WaitingClaim } from "../holding/tracked-claims.js";
 import type { ClaimAnswer } from "./claim-answer.js";
+import { newRecord, readRecord, writeRecord } from "./key-record.js";
 import { type Keys, markersIn } from "./keys.js";
-import { entryOf, readEntry, writeEntry } from "./queue.js";
 import { HEAD_SIZE, type QueueReader } from "./queue-reader.js";
 import type { Turns } from "./turns.js";
 import type { WaiterKeys } from "./waiter-keys.js";
@@ -21,7 +21,7 @@ interface Tools {
   readonly queueReader: QueueReader;
   readonly turns: Turns;
   readonly waiterKeys: WaiterKeys;
-  readonly holdings: Holdings;
+  readonly trackedClaims: TrackedClaims;
   readonly engineId: string;
 }
 
@@ -37,19 +37,19 @@ export class LongQueues {
   lastWaiter({ resource, mode, limit }: Claim): WaitingClaim | null {
     let last: WaitingClaim | null = null;
     const now = systemClock.now();
-    for (const waiting of this.#tools.holdings.waiters) {
+    for (const waiting of this.#tools.trackedClaims.waiters) {
       const { ref, self, deletionSent } = waiting;
       if (ref.resource !== resource || !isFarBehind(waiting, now) || deletionSent) continue;
-      const entry = readEntry(self)!;
-      if (mode === "shared" && (entry.mode !== "shared" || entry.limit !== limit)) continue;
+      const record = readRecord(self)!;
+      if (mode === "shared" && (record.mode !== "shared" || record.limit !== limit)) continue;
       if (last === null || self.created > last.self.created) last = waiting;
     }
     return last;
   }
 
   /**
-   * Enters the queue behind a waiter of ours. While that waiter exists and was not let in, nobody behind it
-   * is let in. The known holders are read by key.
+   * Enters the queue behind a waiter of ours. While that waiter exists and was not let in, nobody
+   * behind it is let in. The known holders are read by key.
    */
   async enterBehind(
     claim: Claim,
@@ -59,11 +59,11 @@ export class LongQueues {
   ): Promise<ClaimAnswer> {
     const { client, keys, queueReader, turns, waiterKeys, engineId } = this.#tools;
     const { resource, grantId } = claim;
-    const [keyRange, key] = [keys.rangeOf(resource), keys.entry(resource, grantId)];
+    const [keyRange, key] = [keys.rangeOf(resource), keys.claimKey(resource, grantId)];
     const tombstone = keys.tombstone(grantId);
-    const value = writeEntry(entryOf(claim, engineId, false));
+    const value = writeRecord(newRecord(claim, engineId, false));
     const known = holders.slice(0, MOST_HOLDERS);
-    const asked = [get(ahead.key), count(keyRange), count(markersIn(keyRange))];
+    const asked = [get(ahead.key), countKeys(keyRange), countKeys(markersIn(keyRange))];
     const success = [put(key, value, lease), ...asked, ...known.map((one) => get(one.key))];
     const answer = await client.txn(
       {
@@ -78,7 +78,7 @@ export class LongQueues {
     const self = { key, value, created: BigInt(revision), modified: revision, lease };
     const still = known.filter((one, i) => found(answer, 4 + i)[0]?.created === one.created);
     const [before] = found(answer, 1);
-    const waits = before?.created === ahead.created && readEntry(before)?.claimed === false;
+    const waits = before?.created === ahead.created && readRecord(before)?.claimed === false;
     if (waits && still.length > 0) {
       const position = countOf(answer, 2) - countOf(answer, 3) - 1 - still.length;
       const place = { position, holders: still, before: [ahead], lastBefore: null, readAt };

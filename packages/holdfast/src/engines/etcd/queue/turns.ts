@@ -13,16 +13,17 @@ import {
 } from "../client/requests.js";
 import { type LeasePair, type LeasePool, puts } from "../leases/lease-pool.js";
 import { type ClaimAnswer, holdsAfter, overAnswer } from "./claim-answer.js";
+import { type KeyRecord, readRecord, writeRecord } from "./key-record.js";
 import { type Keys, markersIn } from "./keys.js";
-import { type Entry, readEntry, writeEntry } from "./queue.js";
 import type { QueueReader, QueueSnapshot } from "./queue-reader.js";
 import type { WaiterKeys } from "./waiter-keys.js";
 
 const MOST_CHANGES = 4;
 
 /**
- * Decides whether it is the turn of a claim that has a key. A waiter whose turn it is becomes a holder when
- * its key says so. Every transaction here is safe to repeat: its second copy finds the work of the first.
+ * Decides whether it is the turn of a claim that has a key. A waiter whose turn it is becomes a
+ * holder when its key says so. Every transaction here is safe to repeat: its second copy finds the
+ * work of the first.
  */
 export class Turns {
   readonly #client: EtcdClient;
@@ -46,25 +47,25 @@ export class Turns {
   }
 
   /**
-   * A key before this waiter has ended. If it was the only one, the transaction that finds this out also
-   * marks the waiter as a holder: a hand-over is one notification and one transaction.
+   * A key before this waiter has ended. If it was the only one, the transaction that finds this out
+   * also marks the waiter as a holder: a hand-over is one notification and one transaction.
    */
   take(resource: string, self: KeyValue, deadline: number): Promise<ClaimAnswer> {
-    const entry = readEntry(self)!;
+    const record = readRecord(self)!;
     const keyRange = this.#keys.rangeOf(resource);
-    return this.#leasePool.on(entry, deadline, async (pair) => {
+    return this.#leasePool.on(record, deadline, async (pair) => {
       const alone = [unchanged(self), oldestIs(keyRange, self.created), empty(markersIn(keyRange))];
       const answer = await this.#client.txn(
         {
-          compare: entry.mode === "exclusive" ? alone : [absent(self.key)],
-          success: entry.mode === "exclusive" ? holding(self, entry, pair) : [],
-          failure: [get(self.key), ...this.#queueReader.look(keyRange, entry, self.created)],
+          compare: record.mode === "exclusive" ? alone : [absent(self.key)],
+          success: record.mode === "exclusive" ? holding(self, record, pair) : [],
+          failure: [get(self.key), ...this.#queueReader.look(keyRange, record, self.created)],
         },
         { deadline, repeatable: true },
       );
       if (answer.succeeded) {
-        if (entry.mode === "shared") return { kind: "gone", why: "unknown" };
-        return holdsAfter(answer, self, { ...entry, claimed: true }, pair);
+        if (record.mode === "shared") return { kind: "gone", why: "unknown" };
+        return holdsAfter(answer, self, { ...record, claimed: true }, pair);
       }
       const [own] = found(answer, 0);
       if (own === undefined) return { kind: "gone", why: "unknown" };
@@ -75,14 +76,16 @@ export class Turns {
 
   /** The claim was sent before, and its key was found: it holds, or it keeps its place. */
   async takeAgain(resource: string, own: KeyValue, deadline: number): Promise<ClaimAnswer> {
-    const entry = readEntry(own)!;
-    const over = overAnswer(entry);
+    const record = readRecord(own)!;
+    const over = overAnswer(record);
     if (over !== null) return over;
-    if (entry.claimed) return { kind: "holds", self: own, entry, marker: null };
+    if (record.claimed) return { kind: "holds", self: own, record, marker: null };
     return this.take(resource, own, deadline);
   }
 
-  /** A claim did not enter the queue, because its tombstone (answer 0) or its key (answer 1) exists. */
+  /**
+   * A claim did not enter the queue, because its tombstone (answer 0) or its key (answer 1) exists.
+   */
   async enteredBefore(
     resource: string,
     answer: RawTxn,
@@ -105,11 +108,11 @@ export class Turns {
     deadline: number,
   ): Promise<ClaimAnswer> {
     const { queue, complete, nearest, behind } = snapshot;
-    const entry = readEntry(self)!;
-    const over = overAnswer(entry);
+    const record = readRecord(self)!;
+    const over = overAnswer(record);
     if (over !== null) return over;
     const member = queue.find(self.key);
-    if (entry.claimed || member?.holds) return this.markAsHolder(self, deadline);
+    if (record.claimed || member?.holds) return this.markAsHolder(self, deadline);
     const { holders } = queue;
     const lastBefore = queue.lastBefore(self);
     const waits = { kind: "waits", self, holders, lastBefore } as const;
@@ -119,7 +122,7 @@ export class Turns {
     const ahead = nearest.filter(({ created }) => created < self.created);
     if (!complete && ahead.length > 0) {
       const position = behind === null ? null : behind - holders.length;
-      const many = entry.mode === "exclusive" ? 1 : (entry.limit ?? 1);
+      const many = record.mode === "exclusive" ? 1 : (record.limit ?? 1);
       return { ...waits, position, before: ahead.slice(0, many) };
     }
     const whole = await this.#queueReader.queue(resource, deadline);
@@ -130,21 +133,21 @@ export class Turns {
   async markAsHolder(self: KeyValue, deadline: number): Promise<ClaimAnswer> {
     let current = self;
     for (let changes = 0; changes < MOST_CHANGES; changes++) {
-      const entry = readEntry(current)!;
-      const over = overAnswer(entry);
+      const record = readRecord(current)!;
+      const over = overAnswer(record);
       if (over !== null) return over;
-      if (entry.claimed) return { kind: "holds", self: current, entry, marker: null };
-      const answer = await this.#leasePool.on(entry, deadline, async (pair) => {
+      if (record.claimed) return { kind: "holds", self: current, record, marker: null };
+      const answer = await this.#leasePool.on(record, deadline, async (pair) => {
         const txn = await this.#client.txn(
           {
             compare: [unchanged(current)],
-            success: holding(current, entry, pair),
+            success: holding(current, record, pair),
             failure: [get(current.key)],
           },
           { deadline, repeatable: true },
         );
         return txn.succeeded
-          ? holdsAfter(txn, current, { ...entry, claimed: true }, pair)
+          ? holdsAfter(txn, current, { ...record, claimed: true }, pair)
           : (found(txn, 0)[0] ?? null);
       });
       if (answer === null) return { kind: "gone", why: "unknown" };
@@ -158,6 +161,6 @@ export class Turns {
   }
 }
 
-function holding({ key }: KeyValue, entry: Entry, pair: LeasePair): Op[] {
-  return puts(key, writeEntry({ ...entry, claimed: true }), pair);
+function holding({ key }: KeyValue, record: KeyRecord, pair: LeasePair): Op[] {
+  return puts(key, writeRecord({ ...record, claimed: true }), pair);
 }

@@ -13,8 +13,8 @@ export class WaiterKeys {
   }
 
   /**
-   * Moves a waiter's key to the lease that is kept alive, if it is on another one, which will end. If the
-   * key has changed, the next heartbeat sees that.
+   * Moves a waiter's key to the lease that is kept alive, if it is on another one, which will end.
+   * If the key has changed, the next heartbeat sees that.
    */
   async moveTo(lease: string, self: KeyValue, deadline: number): Promise<KeyValue> {
     if (self.lease === lease) return self;
@@ -27,7 +27,7 @@ export class WaiterKeys {
     return answer.succeeded ? { ...self, modified: answer.header.revision ?? "0", lease } : self;
   }
 
-  /** Deletes the key and the mark of a waiter or a grant that nobody wants. */
+  /** Deletes the key and the marker of a waiter or a grant that nobody wants. */
   async remove(self: Pick<KeyValue, "key" | "created">, deadline: number): Promise<void> {
     const txn = {
       compare: [created(self.key, self.created)],

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 
 type Json = Record<string, unknown>;
 
-/** What may come instead of an answer: from proxies, from other programs, from other versions. */
+/** What may come instead of an answer: from proxies, from other programs or from other versions. */
 const SHAPES: Record<
   string,
   (body: string) => { readonly status?: number; readonly body: string }
@@ -30,8 +30,8 @@ const SHAPES: Record<
 
 export const GARBLED_SHAPES: readonly string[] = Object.keys(SHAPES);
 
-/** Between a client and a server: requests are carried out, and their answers can be altered. */
-export class Garbling implements AsyncDisposable {
+/** A relay that passes all requests on, and can alter their answers. */
+export class GarblingRelay implements AsyncDisposable {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   #shape: string | null = null;
@@ -78,7 +78,7 @@ export class Garbling implements AsyncDisposable {
     this.#shape = shape;
   }
 
-  /** What watches say from now on, instead of what they would say; null: as it should be. */
+  /** Replaces all messages of watches by this line; null stops that. */
   streamWith(line: string | null): void {
     this.#streamLine = line;
   }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { narrowed, type Stretch, widened } from "./stretch.js";
+import { narrowed, type ScanRange, widened } from "./scan-range.js";
 
 const PREFIX = "holdfast/";
 const END = "holdfast0";
@@ -19,38 +19,38 @@ const KINDS: Readonly<Record<string, (i: number) => string>> = {
 };
 
 for (const [kind, nameOf] of Object.entries(KINDS)) {
-  test(`stretches lead over each key once, and etcd walks few: ${kind}`, () => {
-    const { seen, walked, reads } = walk(nameOf);
-    assert.equal(seen, COUNT);
+  test(`scan ranges visit each key once, and etcd walks few keys more: ${kind}`, () => {
+    const { found, walked, reads } = walk(nameOf);
+    assert.equal(found, COUNT);
     assert.ok(walked <= 6 * COUNT, `${walked / COUNT} a key`);
-    // Most of them find nothing and walk nothing: on the way out of a long name that many begin with.
+    // Most reads of an empty range walk nothing: they follow a long common beginning of many names.
     assert.ok(reads <= (16 * COUNT) / PAGE, `${reads} reads`);
   });
 }
 
-/** Reads pages as a list does, from keys that lie here in etcd's order. */
+/** Reads pages as a list does, from keys in etcd's order. */
 function walk(nameOf: (i: number) => string) {
   const keys = Array.from({ length: COUNT }, (_, i) => Buffer.from(`${PREFIX}${nameOf(i)}/h`));
   keys.sort(Buffer.compare);
-  let stretch: Stretch | null = { from: PREFIX, until: END };
-  let [seen, walked, reads] = [0, 0, 0];
-  while (stretch !== null) {
-    const { from, until }: Stretch = stretch;
+  let scanRange: ScanRange | null = { from: PREFIX, until: END };
+  let [visited, walked, reads] = [0, 0, 0];
+  while (scanRange !== null) {
+    const { from, until }: ScanRange = scanRange;
     const at = indexOf(keys, from);
-    assert.equal(at, seen, "a stretch begins where the last page ended");
+    assert.equal(at, visited, "a range begins where the last page ended");
     const count = Math.max(0, indexOf(keys, until) - at);
-    const told = keys.slice(at, at + Math.min(count, PAGE));
-    [seen, walked, reads] = [at + told.length, walked + count, reads + 1];
-    if (count > told.length) {
-      const [first, last] = [String(told[0]), String(told.at(-1))];
+    const page = keys.slice(at, at + Math.min(count, PAGE));
+    [visited, walked, reads] = [at + page.length, walked + count, reads + 1];
+    if (count > page.length) {
+      const [first, last] = [String(page[0]), String(page.at(-1))];
       const end = narrowed(until, { first, last, count }, PREFIX.length);
-      stretch = { from: `${last}\0`, until: end };
-    } else if (until === END) stretch = null;
+      scanRange = { from: `${last}\0`, until: end };
+    } else if (until === END) scanRange = null;
     else {
-      stretch = { from: until, until: widened({ from, until }, count, PREFIX.length) ?? END };
+      scanRange = { from: until, until: widened({ from, until }, count, PREFIX.length) ?? END };
     }
   }
-  return { seen, walked, reads };
+  return { found: visited, walked, reads };
 }
 
 /** How many keys come before this one. */

@@ -1,33 +1,34 @@
 import { createConnection, createServer, type Socket } from "node:net";
 
 /**
- * A relay that can keep some requests, or the answers to them, while everything else passes: whoever
- * asked does not know what was done, or will be. The gateway answers the requests of a connection in
- * turn, so a connection is kept as a whole.
+ * A relay that can hold back some requests, or the answers to them, while everything else passes.
+ * So a caller does not know what its request has done, or will do. The gateway answers the requests
+ * of a connection in turn, so the answers of a connection are held back as a whole.
  */
-export class HeldBack implements AsyncDisposable {
+export class HoldingRelay implements AsyncDisposable {
   readonly #sockets = new Set<Socket>();
-  readonly #kept = new Set<Socket>();
+  /** The connections whose answers are held back. */
+  readonly #paused = new Set<Socket>();
   readonly #server;
-  readonly #withheld: (() => void)[] = [];
+  readonly #heldRequests: (() => void)[] = [];
   #part: string | null = null;
-  #withholds = false;
-  #caught = 0;
+  #holdsRequests = false;
+  #held = 0;
 
   constructor(target: number) {
     this.#server = createServer((client) => {
       const server = createConnection(target, "127.0.0.1");
       client.on("data", (bytes) => {
         const isMeant = this.#part !== null && bytes.includes(this.#part);
-        if (isMeant) this.#caught++;
-        if (isMeant && this.#withholds) {
-          this.#withheld.push(() =>
-            server.destroyed ? deliver(target, bytes) : void server.write(bytes),
+        if (isMeant) this.#held++;
+        if (isMeant && this.#holdsRequests) {
+          this.#heldRequests.push(() =>
+            server.destroyed ? sendAnew(target, bytes) : void server.write(bytes),
           );
           return;
         }
         if (isMeant) {
-          this.#kept.add(server);
+          this.#paused.add(server);
           server.pause();
         }
         server.write(bytes);
@@ -59,33 +60,33 @@ export class HeldBack implements AsyncDisposable {
     return `127.0.0.1:${address.port}`;
   }
 
-  /** From now on, answers to requests that carry this are kept. */
-  keep(part: string): void {
+  /** From now on, answers to requests that contain this are held back. */
+  holdAnswers(part: string): void {
     this.#part = part;
   }
 
-  /** From now on, requests that carry this are kept themselves, also when their sender gives up. */
-  withhold(part: string): void {
+  /** From now on, requests that contain this are held back, also when their sender gives up. */
+  holdRequests(part: string): void {
     this.#part = part;
-    this.#withholds = true;
+    this.#holdsRequests = true;
   }
 
-  /** How many requests were kept, or the answers to them. */
-  get caught(): number {
-    return this.#caught;
+  /** How many requests, or answers to them, were held back. */
+  get held(): number {
+    return this.#held;
   }
 
-  /** Nothing more is kept; what was stays where it is. */
-  enough(): void {
+  /** Holds nothing more back. What is held back stays where it is. */
+  stopHolding(): void {
     this.#part = null;
   }
 
-  /** What was kept arrives. */
-  letGo(): void {
-    this.enough();
-    for (const deliver of this.#withheld.splice(0)) deliver();
-    for (const socket of this.#kept) socket.resume();
-    this.#kept.clear();
+  /** What was held back arrives. */
+  deliver(): void {
+    this.stopHolding();
+    for (const send of this.#heldRequests.splice(0)) send();
+    for (const socket of this.#paused) socket.resume();
+    this.#paused.clear();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -94,21 +95,27 @@ export class HeldBack implements AsyncDisposable {
   }
 }
 
-/** etcd gives up on a request whose connection ends before its answer. */
-function deliver(target: number, bytes: Buffer): void {
+/**
+ * etcd drops a request whose connection ends before its answer, so the connection waits for the
+ * answer.
+ */
+function sendAnew(target: number, bytes: Buffer): void {
   const socket = createConnection(target, "127.0.0.1");
   socket.on("data", () => socket.end());
   socket.on("error", () => socket.destroy());
   socket.write(bytes);
 }
 
-/** How a transaction looks that puts a key which begins so. Whole groups of three letters, for base64. */
+/**
+ * A part of every transaction that puts a key with this beginning. The beginning has whole groups
+ * of three letters, because of base64.
+ */
 export function putOf(start: string): string {
   return `"request_put":{"key":"${encoded(start)}`;
 }
 
-/** How a transaction looks that reads a room, or a key in it. */
-export function readingOf(start: string): string {
+/** A part of every transaction that reads a key with this beginning, or a range from it. */
+export function readOf(start: string): string {
   return `"request_range":{"key":"${encoded(start)}`;
 }
 

@@ -3,8 +3,8 @@ import type { Gone, RenewRef } from "../../../engine.js";
 import { EngineError } from "../../../errors.js";
 import type { EtcdClient } from "../client/client.js";
 import { found, get, type KeyValue, type Op, type RawTxn, unchanged } from "../client/requests.js";
-import type { Holdings } from "../holding/holdings.js";
-import { type Entry, readEntry, writeEntry } from "../queue/queue.js";
+import type { TrackedClaims } from "../holding/tracked-claims.js";
+import { type KeyRecord, readRecord, writeRecord } from "../queue/key-record.js";
 import { type LeasePair, type LeasePool, puts } from "./lease-pool.js";
 import type { Leases } from "./leases.js";
 
@@ -23,33 +23,38 @@ export interface Confirmed {
 }
 
 /** One grant to renew, in the order of the calls. */
-export interface Wanted extends Required<RenewRef> {
+export interface WantedRenewal extends Required<RenewRef> {
   readonly order: number;
 }
 
 /**
- * Renewals that change a key's entry or lease. Each change is based on the key as it was read, and has no
- * effect if the key has changed before it arrives, however late that is.
+ * Renewals that change a key's record or lease. Each change is based on the key as it was read, and
+ * has no effect if the key has changed before it arrives, however late that is.
  */
-export class Changes {
+export class RenewalWrites {
   readonly #client: EtcdClient;
   readonly #leasePool: LeasePool;
   readonly #leases: Leases;
-  readonly #holdings: Holdings;
+  readonly #trackedClaims: TrackedClaims;
 
-  constructor(client: EtcdClient, leasePool: LeasePool, leases: Leases, holdings: Holdings) {
+  constructor(
+    client: EtcdClient,
+    leasePool: LeasePool,
+    leases: Leases,
+    trackedClaims: TrackedClaims,
+  ) {
     this.#client = client;
     this.#leasePool = leasePool;
     this.#leases = leases;
-    this.#holdings = holdings;
+    this.#trackedClaims = trackedClaims;
   }
 
   /**
-   * Whether an earlier change of this grant was sent, not answered, and could still take effect. Writing
-   * the key again, even with the same entry, prevents that.
+   * Whether an earlier change of this grant was sent, not answered, and could still take effect.
+   * Writing the key again, even with the same record, prevents that.
    */
-  isInDoubt(wanted: Wanted, { modified }: KeyValue): boolean {
-    const doubtful = this.#holdings.grant(wanted)?.doubtful;
+  isInDoubt(wanted: WantedRenewal, { modified }: KeyValue): boolean {
+    const doubtful = this.#trackedClaims.grant(wanted)?.doubtful;
     for (const old of doubtful ?? []) {
       if (BigInt(old) < BigInt(modified)) doubtful?.delete(old);
     }
@@ -57,28 +62,30 @@ export class Changes {
   }
 
   /**
-   * Moves a grant to the lease of another ttl or away from a lease that is ending, or records another
-   * token in use. It does not overwrite a later renewal, nor a revocation of the token in use.
+   * Moves a grant to the lease of another ttl or away from a lease that is ending, or records
+   * another token in use. It does not overwrite a later renewal, nor a revocation of the token in
+   * use.
    */
-  async write(wanted: Wanted, kv: KeyValue, deadline: number): Promise<Confirmed | Gone> {
+  async write(wanted: WantedRenewal, kv: KeyValue, deadline: number): Promise<Confirmed | Gone> {
     let current = kv;
     for (let changes = 0; changes < MOST_CHANGES; changes++) {
       const now = current;
-      const entry = readEntry(now)!;
-      const over = isOver(entry, wanted);
+      const record = readRecord(now)!;
+      const over = isOver(record, wanted);
       if (over !== null) return over;
-      if (wanted.order < entry.order) return this.remaining(wanted, now, entry, deadline);
+      if (wanted.order < record.order) return this.remaining(wanted, now, record, deadline);
       const { ttlMs, order, leave: left } = wanted;
-      const index = Math.max(wanted.index, entry.index);
-      const next = { ...entry, ttlMs, order, index, left, claimed: true, revoked: false };
-      const value = writeEntry(next);
-      const outcome = await this.#onLife(wanted, entry, deadline, async (pair) => {
+      const index = Math.max(wanted.index, record.index);
+      const next = { ...record, ttlMs, order, index, left, claimed: true, revoked: false };
+      const value = writeRecord(next);
+      const outcome = await this.#onLife(wanted, record, deadline, async (pair) => {
         const success = puts(now.key, value, pair);
         const answer = await this.#change(wanted, now, success, deadline);
         if (!answer.succeeded) return found(answer, 0)[0] ?? null;
         const modified = answer.header.revision ?? "0";
         const moved = { ...now, value, modified, lease: pair.lease.id };
-        // If the new lease has already ended, nobody was notified for this grant, so it moves again.
+        // If the new lease has already ended, nobody was notified for this grant, so it moves
+        // again.
         const isKept = left || this.#leasePool.isKept(pair);
         return isKept ? confirmed(pair, ttlMs, moved, left) : moved;
       });
@@ -94,24 +101,24 @@ export class Changes {
 
   /** A grant that is left behind gets leases of its own, which nobody keeps alive. */
   async #onLife<T>(
-    { ttlMs, leave }: Wanted,
-    { lockDelayMs }: Entry,
+    { ttlMs, leave }: WantedRenewal,
+    { lockDelayMs }: KeyRecord,
     deadline: number,
     act: (pair: LeasePair) => Promise<T>,
   ): Promise<T> {
     if (!leave) return this.#leasePool.on({ ttlMs, lockDelayMs }, deadline, act);
-    const marked = lockDelayMs > 0 ? this.#leases.dying(ttlMs + lockDelayMs, deadline) : null;
-    const [lease, marker] = await Promise.all([this.#leases.dying(ttlMs, deadline), marked]);
+    const marked = lockDelayMs > 0 ? this.#leases.expiring(ttlMs + lockDelayMs, deadline) : null;
+    const [lease, marker] = await Promise.all([this.#leases.expiring(ttlMs, deadline), marked]);
     return act({ lease, marker });
   }
 
   async #change(
-    wanted: Wanted,
+    wanted: WantedRenewal,
     now: KeyValue,
     success: readonly Op[],
     deadline: number,
   ): Promise<RawTxn> {
-    const doubtful = this.#holdings.grant(wanted)?.doubtful;
+    const doubtful = this.#trackedClaims.grant(wanted)?.doubtful;
     const txn = { compare: [unchanged(now)], success, failure: [get(now.key)] };
     doubtful?.add(now.modified);
     try {
@@ -126,27 +133,30 @@ export class Changes {
 
   /** A later renewal has already taken effect: this one answers what remains of that. */
   async remaining(
-    wanted: Wanted,
+    wanted: WantedRenewal,
     kv: KeyValue,
-    { ttlMs, left }: Entry,
+    { ttlMs, left }: KeyRecord,
     deadline: number,
   ): Promise<Confirmed | Gone> {
-    const marker = this.#holdings.grant(wanted)?.marker ?? null;
+    const marker = this.#trackedClaims.grant(wanted)?.marker ?? null;
     const kept = this.#leases.find(kv.lease);
     const answer = { kind: "confirmed", moved: null, marker, left } as const;
     if (kept !== null) {
       return { ...answer, since: kept.since, ttlMs: Math.min(ttlMs, kept.ttlMs) };
     }
     const since = systemClock.now();
-    const { leastMs = 0 } = (await this.#leases.leftOf(kv, deadline)) ?? {};
+    const { leastMs = 0 } = (await this.#leases.remainingOf(kv, deadline)) ?? {};
     return leastMs === 0
       ? { kind: "gone", why: "expired" }
       : { ...answer, since, ttlMs: Math.min(ttlMs, leastMs) };
   }
 }
 
-/** A grant that was left behind has no holder. A revocation applies to the token in use at that time. */
-export function isOver({ left, revoked, index }: Entry, wanted: Wanted): Gone | null {
+/**
+ * A grant that was left behind has no holder. A revocation applies to the token in use at that
+ * time.
+ */
+export function isOver({ left, revoked, index }: KeyRecord, wanted: WantedRenewal): Gone | null {
   if (left && !wanted.leave) return { kind: "gone", why: "expired" };
   return revoked && wanted.index <= index ? { kind: "gone", why: "revoked" } : null;
 }

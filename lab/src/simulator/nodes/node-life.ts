@@ -10,8 +10,8 @@ interface Certification {
 }
 
 /**
- * The life of a node, which a restart or a resync ends. A certificate belongs to one life, and to what clients
- * agreed on. Only a client that knows that the node forgot nothing may certify it.
+ * The life of a node, which a restart or a resync ends. A certificate belongs to one life, and to
+ * what clients agreed on. Only a client that knows that the node forgot nothing may certify it.
  */
 export class NodeLife {
   readonly #flaws: NodeFlaws;

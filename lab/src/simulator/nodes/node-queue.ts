@@ -18,7 +18,10 @@ export function enqueue(
   state.queue.set(id, { ticket, mode, arrivalMs, ends: at + WAITS_MS });
 }
 
-/** Like the script: the first waiter that comes before this claim. Calls it if it was not called yet. */
+/**
+ * Like the script: the first waiter that comes before this claim. Calls it if it was not called
+ * yet.
+ */
 export function firstWaiter(
   state: ResourceState,
   { id, mode, ticket }: QueuedClaim,

@@ -27,6 +27,7 @@ import { ClaimService, type Timing } from "./claims/claim-service.js";
 import { Claims } from "./claims/claims.js";
 import { Leavings } from "./claims/leavings.js";
 import { OwnClaims } from "./claims/own-claims.js";
+import { PushedGrants } from "./claims/pushed-grants.js";
 import type { Queue } from "./claims/queue.js";
 import { Renewals } from "./claims/renewals.js";
 import { ResourceNodes } from "./claims/resource-node.js";
@@ -59,8 +60,6 @@ const FOREIGN_TRAITS: EngineTraits = {
   ...{ modes: ["exclusive"], limits: false, lockDelay: false, leaves: false },
 };
 
-type GrantListener = (waiter: GrantRef, granted: Granted) => void;
-
 /** Locks on ZooKeeper: nodes that end with their session, in one queue for each resource. */
 export class ZookeeperEngine implements Engine {
   readonly name = "zookeeper";
@@ -72,8 +71,8 @@ export class ZookeeperEngine implements Engine {
   readonly #views: Views;
   readonly #folder: Folder;
   readonly #claimService: ClaimService;
+  readonly #pushedGrants: PushedGrants;
   readonly #renewals: Renewals;
-  readonly #grantListeners = new Set<GrantListener>();
   readonly #changeListeners = new Set<(resource: string) => void>();
   #closed = false;
 
@@ -86,17 +85,17 @@ export class ZookeeperEngine implements Engine {
     this.#claims = new Claims(
       resourceNodes,
       layout,
-      (claimState, granted) => void this.#claimService.turn(claimState, granted),
+      (claimState, granted) => void this.#pushedGrants.look(claimState, granted),
       (claimState) => this.#changed(claimState.claim.resource),
     );
+    this.#pushedGrants = new PushedGrants(this.#claims);
     this.#ownClaims = new OwnClaims(this.#claims, this.#sessions);
     this.#views = new Views(this.#claims, terms.location);
     this.#folder = new Folder(terms.location, this.#sessions);
     const [sessions, claims] = [this.#sessions, this.#claims];
     const tools = { sessions, claims, ownClaims: this.#ownClaims, views: this.#views };
-    this.#claimService = new ClaimService(terms, this.traits, tools, (waiter, granted) => {
-      for (const listener of this.#grantListeners) listener(waiter, granted);
-    });
+    const pushedGrants = this.#pushedGrants;
+    this.#claimService = new ClaimService(terms, this.traits, { ...tools, pushedGrants });
     const leavings = new Leavings(claims);
     this.#renewals = new Renewals(terms.location, {
       ...tools,
@@ -151,7 +150,7 @@ export class ZookeeperEngine implements Engine {
   async close(): Promise<void> {
     this.#closed = true;
     this.#claimService.close();
-    this.#grantListeners.clear();
+    this.#pushedGrants.close();
     this.#changeListeners.clear();
     this.#ownClaims.close();
     this.#folder.forget();
@@ -190,10 +189,7 @@ export class ZookeeperEngine implements Engine {
       return answer.kind === "granted" ? answer : { kind: "withdrawn" };
     },
 
-    onGrant: (listener: GrantListener) => {
-      this.#grantListeners.add(listener);
-      return () => this.#grantListeners.delete(listener);
-    },
+    onGrant: (listener) => this.#pushedGrants.onGrant(listener),
   };
 
   readonly watch: WatchFacet = {

@@ -43,7 +43,9 @@ const REASONS: Readonly<Record<number, FailureReason>> = {
   [CODES.saslRequired]: "credentials",
 };
 
-/** The error for an answer with a failure code. A request without an answer is handled elsewhere. */
+/**
+ * The error for an answer with a failure code. A request without an answer is handled elsewhere.
+ */
 export function refusal(code: number): EngineError {
   const unheardOf: Refusal = [`ZooKeeper answered with code ${code}`, true, "unknown"];
   const [says, retryable, effect = "none"] = REFUSALS[code] ?? unheardOf;

@@ -10,7 +10,9 @@ export interface Contender {
   readonly mode: Mode;
   readonly limit: number | null;
   readonly hash: string;
-  /** The czxid of the holder's own node, if this node replaces it because the grant was left behind. */
+  /**
+   * The czxid of the holder's own node, if this node replaces it because the grant was left behind.
+   */
   readonly left: bigint | null;
 }
 
@@ -38,7 +40,8 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
   },
   kazoo: {
     stem: (_, hash) => `${hash}__lock__`,
-    // A ReadLock's node is named __rlock__. Readers hold together, and a writer waits for each reader.
+    // A ReadLock's node is named __rlock__. Readers hold together, and a writer waits for each
+    // reader.
     read: reader(`^(.*)(__rlock__|__lock__|-lock-)${NUMBER}`, ([, hash = "", kind, number]) => ({
       mode: kind === "__rlock__" ? "shared" : "exclusive",
       ...{ number: Number(number), limit: null, hash, left: null },
@@ -61,14 +64,17 @@ export function tombstoneName(hash: string): string {
 }
 
 /**
- * The name of the node of a grant that was left behind. It has the same place in the queue, and the name
- * is never used again. Only for our own layout.
+ * The name of the node of a grant that was left behind. It has the same place in the queue, and the
+ * name is never used again. Only for our own layout.
  */
 export function leftName(name: string, czxid: bigint): string {
   return name.replace(STEM, `$&left-${czxid.toString(16)}-`);
 }
 
-/** The holder of a marker. A repeated claim may be granted more than once, so the hash is not enough. */
+/**
+ * The holder of a marker. A repeated claim may be granted more than once, so the hash is not
+ * enough.
+ */
 export interface Marked {
   readonly hash: string;
   readonly czxid: bigint;
@@ -76,9 +82,9 @@ export interface Marked {
 }
 
 /**
- * A holder with a lock-delay makes the marker, and only its release removes it. The number distinguishes
- * it from a later node of the same claim. The czxid makes the name unique, so that a request that was
- * meant for an old marker and arrives late finds nothing.
+ * A holder with a lock-delay makes the marker, and only its release removes it. The number
+ * distinguishes it from a later node of the same claim. The czxid makes the name unique, so that a
+ * request that was meant for an old marker and arrives late finds nothing.
  */
 export function markerName(lockDelayMs: number, { hash, czxid, number }: Marked): string {
   return `delay-${lockDelayMs}-${hash}-${czxid.toString(16)}-${number}`;

@@ -41,7 +41,9 @@ export function resourceOf({ folder, stem }: Location, child: string): string | 
   }
 }
 
-/** Others can list names, so a grantId appears in them as its hash: who knows that cannot act on it. */
+/**
+ * Others can list names, so a grantId appears in them as its hash: who knows that cannot act on it.
+ */
 export function hashOf(grantId: string): string {
   return createHash("sha256").update(grantId).digest("hex").slice(0, HASH_LENGTH);
 }

@@ -6,8 +6,8 @@ import type { WatchListener } from "../wire/watches.js";
 import type { LeftBehind } from "./lock-delay.js";
 
 /**
- * What this process knows about one of its claims, from before its node is made until it is surely gone.
- * leaving: nobody wants the claim any more, but its node may still exist.
+ * What this process knows about one of its claims, from before its node is made until it is surely
+ * gone. leaving: nobody wants the claim any more, but its node may still exist.
  */
 export class ClaimState {
   readonly claim: Claim;

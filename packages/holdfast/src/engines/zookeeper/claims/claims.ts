@@ -1,15 +1,14 @@
 import { systemClock } from "../../../core/runtime/clock.js";
 import type { Claim } from "../../../engine.js";
 import { EngineError, limitMismatch } from "../../../errors.js";
-import { inDoubt, refusal, withoutEffect } from "../failure.js";
+import { inDoubt, withoutEffect } from "../failure.js";
 import { type Contender, type Layout, markerName } from "../layout.js";
-import { readRecord, tokenOf, writeRecord } from "../record.js";
-import { CODES } from "../wire/codes.js";
+import { tokenOf, writeRecord } from "../record.js";
 import { check } from "../wire/operations.js";
-import type { WatchEvent } from "../wire/watches.js";
 import type { ClaimState } from "./claim-state.js";
 import { LockDelays } from "./lock-delay.js";
 import { NodeWatches } from "./node-watches.js";
+import { PredecessorWatches } from "./predecessor-watches.js";
 import { blockers, isBuried, otherLimit, type Queue } from "./queue.js";
 import type { ResourceNodes } from "./resource-node.js";
 
@@ -36,11 +35,11 @@ export class Claims {
   readonly lockDelays = new LockDelays();
   readonly nodeWatches: NodeWatches;
   readonly #layout: Layout;
-  readonly #onTurn: (claimState: ClaimState, granted: boolean) => void;
+  readonly #predecessorWatches: PredecessorWatches;
 
   /**
-   * onTurn: a contender before a waiter left; granted if the waiter waited for nothing else. onChange: the
-   * claim's own node was changed or deleted.
+   * onTurn: a contender before a waiter left; granted if the waiter waited for nothing else.
+   * onChange: the claim's own node was changed or deleted.
    */
   constructor(
     resourceNodes: ResourceNodes,
@@ -50,13 +49,13 @@ export class Claims {
   ) {
     this.resourceNodes = resourceNodes;
     this.#layout = layout;
-    this.#onTurn = onTurn;
     this.nodeWatches = new NodeWatches(onChange);
+    this.#predecessorWatches = new PredecessorWatches(this.nodeWatches, onTurn);
   }
 
   /**
-   * Makes the node of a claim and finds its place. If the answer is lost, the node is found by its name:
-   * as long as the session lives, every claim gets an answer.
+   * Makes the node of a claim and finds its place. If the answer is lost, the node is found by its
+   * name: as long as the session lives, every claim gets an answer.
    */
   async enter(claimState: ClaimState, until: number): Promise<QueuePlace> {
     const { claim, hash, resourcePath, session } = claimState;
@@ -97,8 +96,8 @@ export class Claims {
   }
 
   /**
-   * The place after a contender before it left. The claim is probably next, and then its own node must be
-   * read too. Both requests are sent together, so that a hand-over is one round trip.
+   * The place after a contender before it left. The claim is probably next, and then its own node
+   * must be read too. Both requests are sent together, so that a hand-over is one round trip.
    */
   async lookNext(claimState: ClaimState, until: number): Promise<QueuePlace> {
     const queue = this.resourceNodes.queueHere(claimState.session, claimState.resourcePath, until);
@@ -151,7 +150,7 @@ export class Claims {
       if (before.length === 0) return this.#grant(claimState, queue, until, fresh);
       // Then its end alone gives us the turn, provided that our own node is watched too.
       const isLast = at === 1 && queue.markers.length === 0 && claimState.claim.lockDelayMs === 0;
-      if (await this.#watchAll(claimState, before, isLast, until)) {
+      if (await this.#predecessorWatches.watch(claimState, before, isLast, until)) {
         const closedMs = Math.min(...before.map(({ name }) => left.get(name) ?? Infinity));
         const position = at - queue.holding;
         return { is: "queued", position, queue, closedMs: closedMs === Infinity ? 0 : closedMs };
@@ -164,8 +163,8 @@ export class Claims {
   }
 
   /**
-   * The remaining times, by name, of grants before it that were left behind. Null if one of them was gone
-   * or was over and deleted: then the queue must be read again.
+   * The remaining times, by name, of grants before it that were left behind. Null if one of them
+   * was gone or was over and deleted: then the queue must be read again.
    */
   async #leftBehind(
     claimState: ClaimState,
@@ -229,66 +228,6 @@ export class Claims {
     const keep = path !== null && claimState.guarded ? new Set([path]) : undefined;
     claimState.unwatch(keep);
     return { is: "granted" };
-  }
-
-  /** False if one of them left before it was watched: then the queue must be read again. */
-  async #watchAll(
-    claimState: ClaimState,
-    before: readonly Contender[],
-    isLast: boolean,
-    until: number,
-  ): Promise<boolean> {
-    const { resourcePath, path: own, watching } = claimState;
-    const paths = before.map(({ name }) => `${resourcePath}/${name}`);
-    claimState.lastBefore = null;
-    if (!isLast) claimState.unguard();
-    claimState.unwatch(new Set(isLast && own !== null ? [...paths, own] : paths));
-    const missing = paths.filter((path) => !watching.has(path));
-    const [answers, guarded] = await Promise.all([
-      Promise.all(missing.map((path) => this.#watchOne(claimState, path, until))),
-      isLast ? this.nodeWatches.verify(claimState, until).catch(() => null) : null,
-    ]);
-    // The waiter was given up during the requests, so nobody needs its watches.
-    if (claimState.state === "leaving") claimState.unwatch();
-    const all = answers.every(Boolean) && paths.every((path) => watching.has(path));
-    if (all && guarded === "held") claimState.lastBefore = paths[0]!;
-    return all;
-  }
-
-  async #watchOne(claimState: ClaimState, path: string, until: number): Promise<boolean> {
-    const { session, watching } = claimState;
-    const listener = (event: WatchEvent) => {
-      if (!watching.delete(path)) return;
-      this.#onTurn(claimState, event === "deleted" && this.#takesOver(claimState, path));
-    };
-    watching.set(path, listener);
-    try {
-      const { err, value } = await session.watch(path, until, listener);
-      if (value !== null) {
-        if (readRecord(value.data).lockDelayMs === 0) claimState.quiet = path;
-        return true;
-      }
-      if (err !== CODES.noNode) throw refusal(err);
-      watching.delete(path);
-      return false;
-    } catch (error) {
-      watching.delete(path);
-      throw error;
-    }
-  }
-
-  /**
-   * Whether the claim is granted without a request. Nobody can enter before us, so the queue is as it was
-   * read: only that one contender was before us, and only it could have left a marker. If our own node
-   * had been changed earlier, the server would have told us earlier.
-   */
-  #takesOver(claimState: ClaimState, path: string): boolean {
-    const { state, lastBefore, quiet, guarded, revoked, path: own } = claimState;
-    if (state !== "waiting" || !guarded || revoked || own === null) return false;
-    if (lastBefore !== path || quiet !== path) return false;
-    claimState.state = "granted";
-    claimState.unwatch(new Set([own]));
-    return true;
   }
 
   #refuseOtherLimit(claim: Claim, contenders: readonly Contender[], at: number): void {

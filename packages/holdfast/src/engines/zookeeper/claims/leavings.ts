@@ -8,10 +8,10 @@ import type { Claims } from "./claims.js";
 const MOST_TRIES = 5;
 
 /**
- * Leaves grants behind. The holder's node ends with its session, so it is replaced by one that does not,
- * at the same place in the queue. A client that finds that its time is over deletes it. Watchers of the
- * first node are told of a change, not of a deletion: the next waiter would take a deletion for its
- * turn.
+ * Leaves grants behind. The holder's node ends with its session, so it is replaced by one that does
+ * not, at the same place in the queue. A client that finds that its time is over deletes it.
+ * Watchers of the first node are told of a change, not of a deletion: the next waiter would take a
+ * deletion for its turn.
  */
 export class Leavings {
   readonly #claims: Claims;

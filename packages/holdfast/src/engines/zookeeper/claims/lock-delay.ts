@@ -17,9 +17,10 @@ export interface LeftBehind {
 }
 
 /**
- * Lock-delays. The marker of a lost holder says how long the delay is, not when it began. The delay counts
- * from the moment when a client first saw that the holder is gone; that client changes the marker, which
- * records the time. A later client counts from there by the leader's clock, or from its own first sight.
+ * Lock-delays. The marker of a lost holder says how long the delay is, not when it began. The delay
+ * counts from the moment when a client first saw that the holder is gone; that client changes the
+ * marker, which records the time. A later client counts from there by the leader's clock, or from
+ * its own first sight.
  */
 export class LockDelays {
   readonly #firstSeen = new Map<string, number>();
@@ -38,7 +39,10 @@ export class LockDelays {
     return Math.max(0, ...(await Promise.all(left)));
   }
 
-  /** The remaining time of a grant that was left behind, by the leader's clock or by our first sight. */
+  /**
+   * The remaining time of a grant that was left behind, by the leader's clock or by our first
+   * sight.
+   */
   leftBehindMs({ path, ttlMs, since }: LeftBehind, now: LeaderTime): number {
     return Math.min(this.#sinceFirstSight(path, ttlMs), ttlMs - elapsedMs(since, now));
   }

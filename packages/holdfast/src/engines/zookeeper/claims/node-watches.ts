@@ -15,9 +15,9 @@ export class NodeWatches {
   }
 
   /**
-   * Whether a grant still holds for the token with this index. Needs no request while its node is watched.
-   * An index greater than the node's is written to the node: the lease was passed on inside the process,
-   * and a revocation was for the previous holder.
+   * Whether a grant still holds for the token with this index. Needs no request while its node is
+   * watched. An index greater than the node's is written to the node: the lease was passed on
+   * inside the process, and a revocation was for the previous holder.
    */
   async verify(
     claimState: ClaimState,
@@ -44,7 +44,9 @@ export class NodeWatches {
     if ((await this.verify(claimState, until)) !== "held") this.#onChange(claimState);
   }
 
-  /** Writes the index. The node is read again afterwards, because others may write before or after. */
+  /**
+   * Writes the index. The node is read again afterwards, because others may write before or after.
+   */
   async #raise(claimState: ClaimState, index: number, until: number): Promise<void> {
     const { session, path, data, version } = claimState;
     const next = amended(data, { index, revoked: false });

@@ -32,8 +32,9 @@ interface LeftBehind {
 }
 
 /**
- * The claims of this process. A session keeps all its nodes alive, even those that nobody wants any more.
- * So the node of a claim is deleted here if core is not heard from in time, or could not be told.
+ * The claims of this process. A session keeps all its nodes alive, even those that nobody wants any
+ * more. So the node of a claim is deleted here if core is not heard from in time, or could not be
+ * told.
  */
 export class OwnClaims {
   readonly #claims: Claims;
@@ -240,7 +241,9 @@ export class OwnClaims {
     });
   }
 
-  /** Deletes the node and keeps its marker: a holder that core gave up without a release is lost. */
+  /**
+   * Deletes the node and keeps its marker: a holder that core gave up without a release is lost.
+   */
   #expel(claimState: ClaimState, now: number): void {
     const { session, path, doubtful, resourcePath, ref } = claimState;
     this.abandon(claimState, AGAIN_MS);

@@ -26,7 +26,8 @@ export function readQueue(names: readonly string[], layout: Layout): Queue {
     const marker = readMarker(name);
     if (marker !== null) markers.push(marker);
   }
-  // The 32-bit number wraps around. Contenders that live at the same time are never half of it apart.
+  // The 32-bit number wraps around. Contenders that live at the same time are never half of it
+  // apart.
   contenders.sort((a, b) => (a.number - b.number) | 0);
   const alive = new Set(contenders.map(keyOf));
   const orphans = markers.filter((marker) => !alive.has(keyOf(marker)));
@@ -55,9 +56,9 @@ function countHolding(contenders: readonly Contender[]): number {
 }
 
 /**
- * The contenders whose end could make this one eligible; empty if it is eligible. An exclusive contender
- * waits for its predecessor, a shared one for the nearest exclusive one. With a limit of n, a shared one
- * waits for any of the n before it: while all of them stay, there are n before it.
+ * The contenders whose end could make this one eligible; empty if it is eligible. An exclusive
+ * contender waits for its predecessor, a shared one for the nearest exclusive one. With a limit of
+ * n, a shared one waits for any of the n before it: while all of them stay, there are n before it.
  */
 export function blockers(contenders: readonly Contender[], at: number): readonly Contender[] {
   const own = contenders[at]!;
@@ -77,8 +78,9 @@ export function otherLimit(
 }
 
 /**
- * Whether a new claim could not be granted now: then nothing needs to be written. Grants that were left
- * behind do not count here, because a claim needs a node to find out whether their time is over.
+ * Whether a new claim could not be granted now: then nothing needs to be written. Grants that were
+ * left behind do not count here, because a claim needs a node to find out whether their time is
+ * over.
  */
 export function isBusy(queue: Queue, mode: "exclusive" | "shared", limit: number | null): boolean {
   const contenders = queue.contenders.filter(({ left }) => left === null);

@@ -21,7 +21,9 @@ interface Tools {
 
 const EXPIRED: Gone = { kind: "gone", why: "expired" };
 
-/** Renews our grants. Each session needs one request: watches report changes of the single nodes. */
+/**
+ * Renews our grants. Each session needs one request: watches report changes of the single nodes.
+ */
 export class Renewals {
   readonly #folder: Folder;
   readonly #tools: Tools;

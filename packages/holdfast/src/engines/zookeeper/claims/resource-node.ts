@@ -60,9 +60,9 @@ export class ResourceNodes {
   }
 
   /**
-   * Makes a contender's node and reads the queue, in one round trip. An
-   * earlier release of this grantId has left a tombstone, which is in the queue; a later release finds
-   * the node. The queue is null if the node was made and the rest was lost.
+   * Makes a contender's node and reads the queue, in one round trip. An earlier release of this
+   * grantId has left a tombstone, which is in the queue; a later release finds the node. The queue
+   * is null if the node was made and the rest was lost.
    */
   async enter(session: Session, resourcePath: string, stem: string, data: Buffer, until: number) {
     const own = create(`${resourcePath}/${stem}`, data, "sequential", this.#acl);
@@ -85,7 +85,9 @@ export class ResourceNodes {
     throw refusal(CODES.noNode);
   }
 
-  /** Makes a tombstone, which lives as long as our session: claims of a dead process cannot arrive. */
+  /**
+   * Makes a tombstone, which lives as long as our session: claims of a dead process cannot arrive.
+   */
   async bury(session: Session, resourcePath: string, hash: string, until: number): Promise<string> {
     const grave = `${resourcePath}/${tombstoneName(hash)}`;
     const make = create(grave, NOTHING, "ephemeral", this.#acl);
@@ -129,7 +131,10 @@ export class ResourceNodes {
     return failed.at === 1 ? this.leave(session, path, null, until) : false;
   }
 
-  /** Ends another holder's grant, only as it was read: it may have been passed on since, and be in use. */
+  /**
+   * Ends another holder's grant, only as it was read: it may have been passed on since, and be in
+   * use.
+   */
   async end(
     session: Session,
     found: FoundNode,
@@ -171,7 +176,10 @@ export class ResourceNodes {
     });
   }
 
-  /** Replaces the node in one step, so that watchers see a change. False if it is not as it was read. */
+  /**
+   * Replaces the node in one step, so that watchers see a change. False if it is not as it was
+   * read.
+   */
   async leaveBehind(
     session: Session,
     own: { readonly path: string; readonly version: number },

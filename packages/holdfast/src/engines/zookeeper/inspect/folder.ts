@@ -15,9 +15,9 @@ const LOOKS_A_PAGE = 4_096;
 
 /**
  * The folder of all resources, page by page. ZooKeeper tells all names of a folder or none, so they
- * are kept from one page to the next. One reading is kept, the latest: it has every name that is there
- * all the while, also for lists that began before it. So lists at the same time share it, and one that
- * is left off half-way leaves nothing of its own.
+ * are kept from one page to the next. One reading is kept, the latest: it has every name that is
+ * there all the while, also for lists that began before it. So lists at the same time share it, and
+ * one that is left off half-way leaves nothing of its own.
  */
 export class Folder {
   readonly #location: Location;
@@ -61,7 +61,9 @@ export class Folder {
     this.#kept = null;
   }
 
-  /** Some resources that match, and the last name that was looked at; null where there is no other. */
+  /**
+   * Some resources that match, and the last name that was looked at; null where there is no other.
+   */
   #page(names: SortedNames, after: string | null, match: string, max: number) {
     const glob = compileGlob(match);
     const found: string[] = [];

@@ -115,8 +115,8 @@ export class Views {
   }
 
   /**
-   * How much is left of those that were left behind; 0 for one that is over and that nobody has taken
-   * away yet. Others are not in it.
+   * How much is left of those that were left behind; 0 for one that is over and that nobody has
+   * taken away yet. Others are not in it.
    */
   async #leftMs(
     session: Session,

@@ -45,8 +45,8 @@ export class Sessions {
   }
 
   /**
-   * Runs requests on a session. If the session turns out to be over before anything was sent, the next
-   * session is used instead.
+   * Runs requests on a session. If the session turns out to be over before anything was sent, the
+   * next session is used instead.
    */
   async on<T>(pick: () => Session, work: (session: Session) => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {

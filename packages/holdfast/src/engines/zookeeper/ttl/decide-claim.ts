@@ -41,7 +41,10 @@ export function decideClaim(
   return [{ kind: "granted", token, tokens, since, ttlMs }, next];
 }
 
-/** Called before anything is sent: a server that is sent too much closes the connection and says nothing. */
+/**
+ * Called before anything is sent: a server that is sent too much closes the connection and says
+ * nothing.
+ */
 function refuseTooLarge(resource: string, next: LockRecord): void {
   const bytes = sizeOf(next);
   if (bytes <= MOST_BYTES) return;

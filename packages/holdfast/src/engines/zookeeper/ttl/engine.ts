@@ -38,7 +38,9 @@ import { type Decision, RecordUpdates } from "./record-updates.js";
 import { goneFrom, grantOf, holderViews, livingGrant } from "./record-view.js";
 
 const DAY_MS = 86_400_000;
-/** A refused claim looks again within a second. A claim that does not for some seconds was given up. */
+/**
+ * A refused claim looks again within a second. A claim that does not for some seconds was given up.
+ */
 const WATCH_MS = 5_000;
 
 export const ZOOKEEPER_TTL_TRAITS: EngineTraits = {
@@ -53,8 +55,8 @@ export const ZOOKEEPER_TTL_TRAITS: EngineTraits = {
 };
 
 /**
- * Locks as records in persistent nodes, with a ttl that clients judge: ZooKeeper as a database that survives
- * its servers. A grant is over when an observer has seen it unchanged for its ttl.
+ * Locks as records in persistent nodes, with a ttl that clients judge: ZooKeeper as a database that
+ * survives its servers. A grant is over when an observer has seen it unchanged for its ttl.
  */
 export class ZookeeperTtlEngine implements Engine {
   readonly name = "zookeeper";
@@ -139,7 +141,8 @@ export class ZookeeperTtlEngine implements Engine {
         const { record } = view;
         const buried = tombstoneMs > 0 ? withTombstone(record, hash, tombstoneMs) : record;
         const own = livingGrant(view, hash);
-        // A late holder must not end the lock-delay of its expired grant, nor a grant that it left behind.
+        // A late holder must not end the lock-delay of its expired grant, nor a grant that it left
+        // behind.
         if (own === null || own.grant.left)
           return [goneFrom(view), tombstoneMs > 0 ? buried : null];
         return [{ kind: "released" }, withoutGrant(buried, hash)];

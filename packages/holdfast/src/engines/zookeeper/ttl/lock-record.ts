@@ -21,7 +21,10 @@ export interface RecordedGrant {
   readonly revoked: boolean;
   /** The holder left the grant behind: only time ends it. */
   readonly left: boolean;
-  /** When it was left behind, by the leader's clock: atMs and zxid. The next client that writes adds it. */
+  /**
+   * When it was left behind, by the leader's clock: atMs and zxid. The next client that writes adds
+   * it.
+   */
   readonly leftAt?: readonly [string, string];
 }
 
@@ -30,8 +33,8 @@ export interface LockRecord {
   /** By the hash of the grantId. */
   readonly grants: Readonly<Record<string, RecordedGrant>>;
   /**
-   * Claims that were given up, and for how many milliseconds each must be remembered. There can be many, so
-   * the map is changed in place. Every reading has a map of its own.
+   * Claims that were given up, and for how many milliseconds each must be remembered. There can be
+   * many, so the map is changed in place. Every reading has a map of its own.
    */
   readonly tombstones: Map<string, number>;
 }
@@ -89,8 +92,9 @@ export function leftAt({ leftAt }: RecordedGrant): LeaderTime | null {
 }
 
 /**
- * Adds the time to grants that were left behind in an earlier write. The client that left them behind did not
- * know the leader's time of its write. The record that it wrote has that time, as long as nobody writes again.
+ * Adds the time to grants that were left behind in an earlier write. The client that left them
+ * behind did not know the leader's time of its write. The record that it wrote has that time, as
+ * long as nobody writes again.
  */
 export function withLeftAt(
   next: LockRecord,

@@ -17,7 +17,10 @@ interface WatchedRecord {
   signature: string;
 }
 
-/** Watches records for which somebody in this process waits or holds, and tells when their holders change. */
+/**
+ * Watches records for which somebody in this process waits or holds, and tells when their holders
+ * change.
+ */
 export class Notifications {
   readonly #sessions: Sessions;
   readonly #onChange: (resource: string) => void;

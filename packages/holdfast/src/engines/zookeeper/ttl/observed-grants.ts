@@ -4,9 +4,9 @@ import { type LockRecord, leftAt, type RecordedGrant } from "./lock-record.js";
 
 const REMEMBERED = 10_000;
 /**
- * A waiter looks again within a second, or at its own pace. A path that was looked at within this time is not
- * forgotten, however many there are. Otherwise a process that looks at more dead holders than are remembered,
- * one after the other, would never find out that they are dead.
+ * A waiter looks again within a second, or at its own pace. A path that was looked at within this
+ * time is not forgotten, however many there are. Otherwise a process that looks at more dead
+ * holders than are remembered, one after the other, would never find out that they are dead.
  */
 const IN_USE_MS = 30_000;
 
@@ -14,9 +14,14 @@ interface Observation {
   /** The token and the beat of a grant; "" for a tombstone. */
   readonly state: string;
   since: number;
-  /** Whether this process wrote this state. Then `since` is no later than the send of that write. */
+  /**
+   * Whether this process wrote this state. Then `since` is no later than the send of that write.
+   */
   readonly isOurs: boolean;
-  /** Whether this process wrote after the grant was left behind, and so knows the leader's time of that. */
+  /**
+   * Whether this process wrote after the grant was left behind, and so knows the leader's time of
+   * that.
+   */
   timed: boolean;
 }
 
@@ -40,9 +45,9 @@ export interface ObservedGrant {
 }
 
 /**
- * Observes since when each grant is unchanged, by this process's own monotonic clock. A holder counts from
- * before it wrote, and an observer from after it read. So the holder stops first, whatever the wall clocks
- * say.
+ * Observes since when each grant is unchanged, by this process's own monotonic clock. A holder
+ * counts from before it wrote, and an observer from after it read. So the holder stops first,
+ * whatever the wall clocks say.
  */
 export class ObservedGrants {
   readonly #clock: Clock;
@@ -82,8 +87,8 @@ export class ObservedGrants {
   }
 
   /**
-   * The grants that still block, as far as this process has observed, and the record without the others. A
-   * grant that was decided since the reading counts from now.
+   * The grants that still block, as far as this process has observed, and the record without the
+   * others. A grant that was decided since the reading counts from now.
    */
   judge(
     path: string,
@@ -142,8 +147,8 @@ export class ObservedGrants {
 }
 
 /**
- * Changes with every renewal. A claim that core repeats may be granted a second time after its first grant was
- * over. Then its beats begin again, and its token is another one.
+ * Changes with every renewal. A claim that core repeats may be granted a second time after its
+ * first grant was over. Then its beats begin again, and its token is another one.
  */
 function stateOf({ token, beat }: RecordedGrant): string {
   return `${token} ${beat}`;

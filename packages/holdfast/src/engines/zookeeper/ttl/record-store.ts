@@ -47,10 +47,11 @@ export interface StoredRecord {
 }
 
 /**
- * Reads and writes records. Each record is a node with one child. ZooKeeper counts the versions of a node from
- * 0 again when the node was deleted and made anew, so a request that arrives late would fit a record that it
- * was not meant for. The name of the child is a nonce: random, and never used again. A record and its child
- * are made together and deleted together, and every write checks both nonce and version.
+ * Reads and writes records. Each record is a node with one child. ZooKeeper counts the versions of
+ * a node from 0 again when the node was deleted and made anew, so a request that arrives late would
+ * fit a record that it was not meant for. The name of the child is a nonce: random, and never used
+ * again. A record and its child are made together and deleted together, and every write checks both
+ * nonce and version.
  */
 export class RecordStore {
   readonly #sessions: Sessions;
@@ -85,7 +86,8 @@ export class RecordStore {
 
   /** Makes an empty record, unless there is one. A token needs a record that can be read. */
   async create(path: string, until: number): Promise<void> {
-    // New for each request: a request that arrives late must not bring back a nonce that was in use.
+    // New for each request: a request that arrives late must not bring back a nonce that was in
+    // use.
     const nonce = randomBytes(NONCE_BYTES).toString("hex");
     const record = create(path, writeLockRecord(nonce, emptyRecord()), "persistent", this.#acl);
     const child = create(childOf(path, nonce), Buffer.alloc(0), "persistent", this.#acl);

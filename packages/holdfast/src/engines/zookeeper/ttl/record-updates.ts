@@ -44,8 +44,8 @@ export class RecordUpdates {
   }
 
   /**
-   * Writes the record again as it is. The times of this write and of the one before say how long ago grants
-   * were left behind.
+   * Writes the record again as it is. The times of this write and of the one before say how long
+   * ago grants were left behind.
    */
   timeLeftGrants(path: string, until: number): Promise<void> {
     return this.update(path, until, ({ grants, record }) => [
@@ -55,9 +55,9 @@ export class RecordUpdates {
   }
 
   /**
-   * Updates of one process must not get in each other's way, so updates that wait are written together. A
-   * repeatable update is made again when the connection breaks: a write that is still on its way fits only
-   * the state that it was made for.
+   * Updates of one process must not get in each other's way, so updates that wait are written
+   * together. A repeatable update is made again when the connection breaks: a write that is still
+   * on its way fits only the state that it was made for.
    */
   update<A>(
     path: string,
@@ -93,7 +93,8 @@ export class RecordUpdates {
         else if (tries > 0) await pause();
         failure = null;
       } catch (error) {
-        // A repeated claim has the same grantId, and finds what was written although the answer was lost.
+        // A repeated claim has the same grantId, and finds what was written although the answer was
+        // lost.
         const isOver = ({ repeatable }: PendingUpdate) =>
           !isBroken(error) || !(repeatable || error.effect === "none");
         for (const over of pending.filter(isOver)) {
@@ -109,7 +110,9 @@ export class RecordUpdates {
     this.#pending.delete(path);
   }
 
-  /** One read, the decisions of all pending updates, one write. False if somebody wrote in between. */
+  /**
+   * One read, the decisions of all pending updates, one write. False if somebody wrote in between.
+   */
   async #round(path: string, pending: PendingUpdate[]): Promise<boolean> {
     const until = pending.reduce((latest, update) => Math.max(latest, update.until), 0);
     const startedAt = systemClock.now();
@@ -167,8 +170,9 @@ function pause(): Promise<void> {
 }
 
 /**
- * Whether the connection broke: such an error has a cause. Another server is asked in the time that is left. A
- * refusal of a server has no cause. A server whose answers cannot be read is not asked again.
+ * Whether the connection broke: such an error has a cause. Another server is asked in the time that
+ * is left. A refusal of a server has no cause. A server whose answers cannot be read is not asked
+ * again.
  */
 function isBroken(error: unknown): error is EngineError {
   if (!(error instanceof EngineError) || !error.retryable) return false;

@@ -7,7 +7,10 @@ export interface RecordView {
   /** Without the grants that are over. */
   readonly record: LockRecord;
   readonly grants: readonly ObservedGrant[];
-  /** For the one grant that may be written to this state. Greater than the tokens of all earlier grants. */
+  /**
+   * For the one grant that may be written to this state. Greater than the tokens of all earlier
+   * grants.
+   */
   takeToken(): bigint;
 }
 

@@ -1,6 +1,8 @@
 const FIRST_BYTES = 256;
 
-/** Writes the records of ZooKeeper's protocol: big-endian, with a length before each variable field. */
+/**
+ * Writes the records of ZooKeeper's protocol: big-endian, with a length before each variable field.
+ */
 export class JuteWriter {
   #bytes = Buffer.allocUnsafe(FIRST_BYTES);
   #length = 0;

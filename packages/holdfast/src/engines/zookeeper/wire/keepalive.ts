@@ -32,7 +32,9 @@ export class Keepalive {
     this.#heardAt = at;
   }
 
-  /** The server has just answered, so the first keepalive may wait, unless it is to be sent at once. */
+  /**
+   * The server has just answered, so the first keepalive may wait, unless it is to be sent at once.
+   */
   start(timeoutMs: number, everyMs: number, atOnce: boolean): void {
     this.#sentAt = this.#heardAt;
     if (atOnce) this.#send(timeoutMs, everyMs);

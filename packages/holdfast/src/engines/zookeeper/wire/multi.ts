@@ -25,9 +25,9 @@ export function multi(parts: readonly Operation<unknown>[]): Operation<Part[]> {
 }
 
 /**
- * A transaction that changes nothing. The leader checks that our session is alive before it proposes the
- * transaction, and only a majority can commit it, whatever the path. A server that answers has seen all
- * earlier changes.
+ * A transaction that changes nothing. The leader checks that our session is alive before it
+ * proposes the transaction, and only a majority can commit it, whatever the path. A server that
+ * answers has seen all earlier changes.
  */
 export function noop(path: string): Operation<Part[]> {
   return { ...multi([check(path)]), writes: false };

@@ -11,7 +11,9 @@ const ANY_VERSION = -1;
 const DATA_WATCHES = 2;
 const EVERY_RIGHT = 31;
 
-/** ephemeral and "sequential" nodes end with the session; "counted" ones are sequential and stay. */
+/**
+ * ephemeral and "sequential" nodes end with the session; "counted" ones are sequential and stay.
+ */
 export type NodeKind = keyof typeof CREATE_FLAGS;
 
 /** open: everybody may do everything. creator: only clients with our credentials may. */
@@ -42,8 +44,9 @@ export interface Node {
 export interface Operation<T> {
   readonly opcode: number;
   /**
-   * Whether a majority agrees on the answer, which then proves that our session was alive. A leader that
-   * is cut off or was replaced, and has not noticed, answers all other requests alone, even `sync`.
+   * Whether a majority agrees on the answer, which then proves that our session was alive. A leader
+   * that is cut off or was replaced, and has not noticed, answers all other requests alone, even
+   * `sync`.
    */
   readonly byMajority: boolean;
   readonly writes: boolean;

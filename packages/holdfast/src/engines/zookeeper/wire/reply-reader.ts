@@ -16,7 +16,9 @@ export interface ReplyEvents {
   onRefused(): void;
 }
 
-/** Reads what a server sends on an open session: answers to requests, and events of watched nodes. */
+/**
+ * Reads what a server sends on an open session: answers to requests, and events of watched nodes.
+ */
 export class ReplyReader {
   readonly #requests: Requests;
   readonly #watches: Watches;

@@ -3,7 +3,8 @@ import { EngineError } from "../../../errors.js";
 import { emit } from "../../../events.js";
 import type { Host } from "../../../url.js";
 import { CODES } from "./codes.js";
-import { Connection, type TlsOptions } from "./connection.js";
+import type { TlsOptions } from "./connection.js";
+import { Connector } from "./connector.js";
 import { readWelcome, type Welcome, writeHello } from "./hello.js";
 import { Keepalive } from "./keepalive.js";
 import { noop } from "./multi.js";
@@ -20,7 +21,6 @@ import {
 import { Proof } from "./proof.js";
 import { ReplyReader, XIDS } from "./reply-reader.js";
 import { type Answer, notSent, type Request, Requests } from "./requests.js";
-import { ServerRotation } from "./server-rotation.js";
 import { Silence } from "./silence.js";
 import { Watches, type WatchListener } from "./watches.js";
 
@@ -57,13 +57,10 @@ export class Session {
   #proof: Proof;
   /** What the servers granted; session 0 before they did. */
   #granted: Welcome;
-  #connection: Connection | null = null;
   #state: "joining" | "open" | "over" = "joining";
   #why: EngineError | null = null;
   #expired = false;
-  readonly #rotation: ServerRotation;
-  #helloSentAt = 0;
-  #timer: Timer | null = null;
+  readonly #connector: Connector;
   #opened!: () => void;
   #lastFailure: Error | null = null;
   readonly opened: Promise<void>;
@@ -73,11 +70,15 @@ export class Session {
     this.#onEnd = onEnd;
     this.#proof = new Proof(spec.timeoutMs);
     this.#granted = { timeoutMs: spec.timeoutMs, sessionId: 0n, password: Buffer.alloc(16) };
-    this.#rotation = new ServerRotation(spec.hosts);
+    this.#connector = new Connector(spec.hosts, spec.tls, {
+      hello: () => this.#hello(),
+      onPacket: (packet) => this.#take(packet),
+      onLost: (error) => this.#lost(error),
+    });
     this.opened = new Promise((resolve) => {
       this.#opened = resolve;
     });
-    this.#join();
+    this.#connector.connect(spec.timeoutMs);
   }
 
   get over(): boolean {
@@ -107,7 +108,10 @@ export class Session {
     return this.#lastFailure;
   }
 
-  /** Waits for a connection if there is none. A request that is not sent before `until` is never sent. */
+  /**
+   * Waits for a connection if there is none. A request that is not sent before `until` is never
+   * sent.
+   */
   ask<T>(operation: Operation<T>, until: number): Promise<Answer<T>> {
     return new Promise((resolve, reject) => {
       const settle = resolve as (answer: Answer<unknown>) => void;
@@ -118,7 +122,10 @@ export class Session {
     });
   }
 
-  /** Reads a node and calls the listener once, when it is changed or deleted. Never if there is no node. */
+  /**
+   * Reads a node and calls the listener once, when it is changed or deleted. Never if there is no
+   * node.
+   */
   async watch(path: string, until: number, listener: WatchListener): Promise<Answer<Node>> {
     // Added before the request is sent: the event may arrive together with the answer.
     this.#watches.add(path, listener);
@@ -135,20 +142,21 @@ export class Session {
   unwatch(path: string, listener: WatchListener): void {
     if (!this.#watches.drop(path, listener) || this.#state !== "open") return;
     const until = systemClock.now() + this.#granted.timeoutMs;
-    // Otherwise the server would keep the watch for as long as the node lives. A failure is harmless.
+    // Otherwise the server would keep the watch for as long as the node lives. A failure is
+    // harmless.
     this.ask(removeWatches(path), until).catch(() => {});
   }
 
   /**
-   * Called before a node is made that must live its whole time. If this process was suspended for long, the
-   * leader may be about to end the session: a follower that hears from us again tells the leader later, or
-   * never. With a new connection the leader is told at once.
+   * Called before a node is made that must live its whole time. If this process was suspended for
+   * long, the leader may be about to end the session: a follower that hears from us again tells the
+   * leader later, or never. With a new connection the leader is told at once.
    */
   refresh(): void {
     if (this.#state !== "open") return;
-    const oldMs = systemClock.now() - Math.max(this.since, this.#helloSentAt);
+    const oldMs = systemClock.now() - Math.max(this.since, this.#connector.helloSentAt);
     if (oldMs <= this.leaseMs * STALE) return;
-    this.#connection!.end(new Error(`not kept alive for ${Math.round(oldMs)} ms`));
+    this.#connector.connection!.end(new Error(`not kept alive for ${Math.round(oldMs)} ms`));
   }
 
   /** Ends the session at the servers, and with it all its nodes. */
@@ -166,28 +174,14 @@ export class Session {
     this.#finish(notSent("the session was closed", null));
   }
 
-  #join(): void {
-    if (this.#state === "over") return;
-    this.#state = "joining";
-    const { timeoutMs, tls } = this.#spec;
-    this.#helloSentAt = systemClock.now();
-    let connection: Connection;
-    const events = {
-      onPacket: (packet: Buffer) => this.#take(packet),
-      onEnd: (error: Error) => this.#lost(connection, error),
-    };
+  #hello(): Buffer {
+    const { timeoutMs } = this.#spec;
     const { lastZxid } = this.#replies;
-    const hello = writeHello({ ...this.#granted, timeoutMs, lastZxid });
-    connection = new Connection(this.#rotation.next(), tls, hello, events);
-    this.#connection = connection;
-    const attemptMs = this.#rotation.attemptMs(this.#granted.timeoutMs);
-    const late = () => connection.end(new Error(`no answer within ${Math.round(attemptMs)} ms`));
-    this.#arm(attemptMs, late);
+    return writeHello({ ...this.#granted, timeoutMs, lastZxid });
   }
 
-  #lost(connection: Connection, error: Error): void {
-    if (this.#connection !== connection || this.#state === "over") return;
-    this.#connection = null;
+  #lost(error: Error): void {
+    if (this.#state === "over") return;
     this.#silence.end();
     this.#keepalive.stop();
     this.#lastFailure = error;
@@ -199,10 +193,13 @@ export class Session {
       this.#end("expired", notSent("the session was not taken up again in time", error));
       return;
     }
-    this.#arm(this.#rotation.pauseMs(this.#granted.timeoutMs), () => this.#join());
+    this.#connector.reconnect(this.#granted.timeoutMs);
   }
 
-  /** A server that lost its data refuses clients that have seen more than it has, and never says why. */
+  /**
+   * A server that lost its data refuses clients that have seen more than it has, and never says
+   * why.
+   */
   #isHopeless(): boolean {
     const { sessionId, timeoutMs } = this.#granted;
     const silentMs = systemClock.now() - this.#keepalive.heardAt;
@@ -228,22 +225,21 @@ export class Session {
     // The servers may grant another timeout than the one that was asked for.
     if (timeoutMs !== this.#granted.timeoutMs || isNew) this.#proof = new Proof(timeoutMs);
     this.#granted = granted;
-    this.#proof.opened(this.#helloSentAt, isNew);
+    this.#proof.opened(this.#connector.helloSentAt, isNew);
     this.#state = "open";
-    this.#rotation.welcomed();
+    this.#connector.welcomed();
     if (this.#spec.digest !== null) {
       const sent = authenticate("digest", Buffer.from(this.#spec.digest));
-      this.#connection!.send(writeRequest(XIDS.auth, sent));
+      this.#connector.connection!.send(writeRequest(XIDS.auth, sent));
     }
     const batches = [...this.#watches.batches()];
     this.#replies.restoring(batches.length);
     for (const paths of batches) {
       const watches = setWatches(this.#replies.lastZxid, paths);
-      this.#connection!.send(writeRequest(XIDS.watches, watches));
+      this.#connector.connection!.send(writeRequest(XIDS.watches, watches));
     }
     this.#requests.dropLate();
     for (const request of this.#requests.takeWaiting()) this.#send(request);
-    this.#timer?.cancel();
     this.#keepalive.start(timeoutMs, this.#proof.keepEveryMs, !isNew);
     this.#opened();
   }
@@ -254,12 +250,12 @@ export class Session {
 
   #send(request: Request): void {
     const xid = this.#requests.send(request);
-    this.#connection!.send(writeRequest(xid, request.operation));
+    this.#connector.connection!.send(writeRequest(xid, request.operation));
     this.#silence.sent(request.until);
   }
 
   #hangUp(silentMs: number): void {
-    this.#connection?.end(new Error(`no answer within ${Math.round(silentMs)} ms`));
+    this.#connector.connection?.end(new Error(`no answer within ${Math.round(silentMs)} ms`));
   }
 
   #expire(): void {
@@ -284,17 +280,11 @@ export class Session {
     if (this.#state === "over") return;
     this.#state = "over";
     this.#why = why;
-    this.#timer?.cancel();
     this.#silence.end();
     this.#keepalive.stop();
-    this.#connection?.end(why);
+    this.#connector.close(why);
     this.#requests.failSent(why);
     this.#requests.failWaiting(why);
     this.#opened();
-  }
-
-  #arm(delayMs: number, callback: () => void): void {
-    this.#timer?.cancel();
-    this.#timer = systemClock.timer(delayMs, callback, false);
   }
 }

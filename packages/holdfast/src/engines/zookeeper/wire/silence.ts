@@ -9,8 +9,8 @@ const LEAST_MS = 1_500;
 const AWAY_MS = 250;
 
 /**
- * Notices a server that hangs: half of a request's time is over, and nothing was received since it was
- * sent. The session's own timeout may be far longer than a lease that is stored in a record.
+ * Notices a server that hangs: half of a request's time is over, and nothing was received since it
+ * was sent. The session's own timeout may be far longer than a lease that is stored in a record.
  */
 export class Silence {
   readonly #requests: Requests;

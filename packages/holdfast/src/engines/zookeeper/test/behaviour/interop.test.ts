@@ -25,8 +25,8 @@ after(async () => {
   rmSync(folder, { recursive: true });
 });
 
-// Both take the hosts and a path, and are told by lines: "acquire" (waits as long as it takes), "try"
-// and "release". They answer "held", "busy" and "released".
+// Both take the hosts and a path, and are told by lines: "acquire" (waits as long as it takes),
+// "try" and "release". They answer "held", "busy" and "released".
 const KAZOO = `
 import sys
 from kazoo.client import KazooClient

@@ -3,7 +3,8 @@ import { checkLongList } from "../../../../test-support/long-list.fixture.js";
 import { fill } from "../support/names.fixture.js";
 import { ZookeeperTestServer } from "../support/test-server.fixture.js";
 
-// The names of one list are kept until it has ended; with a ttl also when each of them was last seen.
+// The names of one list are kept until it has ended; with a ttl also when each of them was last
+// seen.
 const MOST_HEAP_MB = { session: 30, ttl: 60 } as const;
 
 for (const hold of ["session", "ttl"] as const) {

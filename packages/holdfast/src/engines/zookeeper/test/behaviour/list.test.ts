@@ -1,4 +1,5 @@
-// Listing many names: ZooKeeper tells all names of a folder or none, so they must be asked for once.
+// Listing many names: ZooKeeper tells all names of a folder or none, so they must be asked for
+// once.
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { now } from "../../../../test-support/call.fixture.js";

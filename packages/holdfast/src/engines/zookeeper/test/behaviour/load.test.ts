@@ -32,7 +32,8 @@ test("one release behind 200 exclusive waiters makes one watch fire", async () =
     if (i % 25 === 24) await waiters.queue!.heartbeat(queue.slice(0, i + 1), now());
   }
   assert.ok(answers.every(({ kind }) => kind === "queued"));
-  // One for each waiter; and the holder.s own. That of the next in the queue is the second one.s as well.
+  // One for each waiter; and the holder.s own. That of the next in the queue is the second one.s as
+  // well.
   await until("all watch", async () => (await zookeeper.server.metric("zk_watch_count")) === 201);
   const fired = () => zookeeper.server.metric("zk_sum_node_deleted_watch_count");
   const before = await fired();

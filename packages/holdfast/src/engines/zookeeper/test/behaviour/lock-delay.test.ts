@@ -1,6 +1,6 @@
-// A claim whose answer was lost is sent again with the same grantId, in a new session if need be. The
-// marker of its first grant, which was lost, must not be taken for that of the second, nor the other
-// way round.
+// A claim whose answer was lost is sent again with the same grantId, in a new session if need be.
+// The marker of its first grant, which was lost, must not be taken for that of the second, nor the
+// other way round.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -1,4 +1,5 @@
-// A release is told the truth, although this process takes away by itself what nobody wants any more.
+// A release is told the truth, although this process takes away by itself what nobody wants any
+// more.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -1,4 +1,5 @@
-// Renewals that come in another order than they were sent in, and leases passed on inside a process.
+// Renewals that come in another order than they were sent in, and leases passed on inside a
+// process.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -94,8 +95,8 @@ describe("renewals of one session", () => {
     const plain = await renew(0);
     const passedOn = await renew(1);
     const again = await renew(1);
-    // A sync for all; then the one node is written and watched anew. Keepalives come in between, the more
-    // the busier the machine is. One request for each lease would be 20.
+    // A sync for all; then the one node is written and watched anew. Keepalives come in between,
+    // the more the busier the machine is. One request for each lease would be 20.
     assert.ok(plain <= 10, `${plain} requests`);
     assert.ok(passedOn <= 13, `${passedOn} requests`);
     assert.ok(again <= 10, `${again} requests`);

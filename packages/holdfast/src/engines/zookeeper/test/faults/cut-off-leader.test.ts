@@ -1,5 +1,5 @@
-// A leader that is cut off from the others, or was succeeded while it hung, goes on answering until it
-// notices. It answers reads and `sync` by itself; what has to be agreed on it cannot answer.
+// A leader that is cut off from the others, or was succeeded while it hung, goes on answering until
+// it notices. It answers reads and `sync` by itself; what has to be agreed on it cannot answer.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Relay, startZooKeeperEnsemble } from "@holdfast/servers";

@@ -16,7 +16,8 @@ import { fresh } from "../support/test-server.fixture.js";
 let ensemble: ZooKeeperEnsemble;
 
 before(async () => {
-  // A leader that hangs is given up after a second, by those who follow it and by those who join it.
+  // A leader that hangs is given up after a second, by those who follow it and by those who join
+  // it.
   ensemble = await startZooKeeperEnsemble({ config: ["initLimit=20", "syncLimit=20"] });
 });
 

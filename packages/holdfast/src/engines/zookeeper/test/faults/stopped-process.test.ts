@@ -1,4 +1,5 @@
-// A process that was stopped for nearly as long as its session lives, and goes on as if nothing had been.
+// A process that was stopped for nearly as long as its session lives, and goes on as if nothing had
+// been.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
@@ -27,11 +28,15 @@ test("a lease that a process takes right after it was stopped lasts its whole ti
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, STOPPED_MS);
   const { tookMs, hadMs } = await nextAfter(fresh(), stopped, other, follower);
   assert.ok(hadMs >= AT_LEAST_MS, `it had ${hadMs} ms when it began`);
-  // A follower tells the leader twice a tick whom it has heard of, and may do so just before it hangs.
+  // A follower tells the leader twice a tick whom it has heard of, and may do so just before it
+  // hangs.
   assert.ok(tookMs >= AT_LEAST_MS, `the next run began after ${tookMs} ms`);
 });
 
-/** Runs once while its server hangs, so that nothing can be left behind; how long that keeps others out. */
+/**
+ * Runs once while its server hangs, so that nothing can be left behind; how long that keeps others
+ * out.
+ */
 async function nextAfter(
   resource: string,
   stopped: Locks,

@@ -1,5 +1,5 @@
-// A relay holds a request back until the record that it was meant for is gone. Its version fits every
-// record, because the first grant of each record makes version 1 of version 0.
+// A relay holds a request back until the record that it was meant for is gone. Its version fits
+// every record, because the first grant of each record makes version 1 of version 0.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -83,7 +83,8 @@ export class GarblingRelay implements AsyncDisposable {
       while (unread.length >= 4 && unread.length >= 4 + unread.readInt32BE(0)) {
         const packet = unread.subarray(0, 4 + unread.readInt32BE(0));
         unread = unread.subarray(packet.length);
-        // The first packet is a greeting and has no number; those of events and the like are negative.
+        // The first packet is a greeting and has no number; those of events and the like are
+        // negative.
         const isAnswer = greeted && packet.readInt32BE(HEADER.xid) >= 0;
         greeted = true;
         client.write(isAnswer && this.#garble !== null ? this.#garble(packet) : packet);

@@ -8,8 +8,9 @@ type Fate = "passes" | "held" | "unanswered";
 const OPCODES = { remove: 2, setData: 5, check: 13, multi: 14, create: 15 } as const;
 
 /**
- * A relay that holds back a request of one kind, and everything that follows it on the same connection:
- * as in the socket of a server that hangs. What is held back arrives when it is let go, in order.
+ * A relay that holds back a request of one kind, and everything that follows it on the same
+ * connection: as in the socket of a server that hangs. What is held back arrives when it is let go,
+ * in order.
  */
 export class HoldingRelay implements AsyncDisposable {
   readonly #server: Server;
@@ -47,7 +48,10 @@ export class HoldingRelay implements AsyncDisposable {
     this.#next = { kind, fate: "held" };
   }
 
-  /** The next request of this kind arrives, and instead of its answer the connection breaks; the last one, then. */
+  /**
+   * The next request of this kind arrives, and instead of its answer the connection breaks; the
+   * last one, then.
+   */
   loseAnswerTo(kind: RequestKind, { isLast = false } = {}): void {
     this.#next = { kind, fate: "unanswered" };
     this.#isLast = isLast;
@@ -132,7 +136,10 @@ class Link {
   }
 }
 
-/** A length, the request's number, the opcode; in a transaction the opcode of its first part follows. */
+/**
+ * A length, the request's number, the opcode; in a transaction the opcode of its first part
+ * follows.
+ */
 function kindOf(packet: Buffer): RequestKind {
   const opcode = packet.readInt32BE(8);
   const first = opcode === OPCODES.multi ? packet.readInt32BE(12) : opcode;

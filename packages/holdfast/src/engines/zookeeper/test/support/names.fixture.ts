@@ -19,8 +19,8 @@ const TERMS = {
 const UNCHANGED = { beat: 0, order: 0, index: 0, revoked: false, left: false };
 
 /**
- * Makes holders of name-<first> to name-<last>, many in one request. Nodes of a session would end with it, so
- * these are persistent.
+ * Makes holders of name-<first> to name-<last>, many in one request. Nodes of a session would end
+ * with it, so these are persistent.
  */
 export async function fill(
   testServer: ZookeeperTestServer,

@@ -15,9 +15,9 @@ async function ask<T>(session: Session, operation: Operation<T>): Promise<T | nu
 }
 
 /**
- * The holders of a resource: the first node if it is exclusive, else the shared ones at the head. An
- * ephemeral node lives as long as its session: the servers say when they last answered it, on the
- * monotonic clock of this host, and what its timeout is.
+ * The holders of a resource: the first node if it is exclusive, else the shared ones at the head.
+ * An ephemeral node lives as long as its session: the servers say when they last answered it, on
+ * the monotonic clock of this host, and what its timeout is.
  */
 export async function trueSessions(
   session: Session,

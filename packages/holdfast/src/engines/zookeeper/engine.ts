@@ -25,19 +25,19 @@ import type {
 import { settleEach } from "../../engine-kit/settle-each.js";
 import { ClaimService, type Timing } from "./claims/claim-service.js";
 import { Claims } from "./claims/claims.js";
-import { Leavings } from "./claims/leavings.js";
+import { LeftGrants } from "./claims/left-grants.js";
 import { OwnClaims } from "./claims/own-claims.js";
 import { PushedGrants } from "./claims/pushed-grants.js";
 import type { Queue } from "./claims/queue.js";
 import { Renewals } from "./claims/renewals.js";
-import { ResourceNodes } from "./claims/resource-node.js";
+import { ResourceNodes } from "./claims/resource-nodes.js";
 import { closedEngine, deadlineOf } from "./failure.js";
 import { Folder } from "./inspect/folder.js";
 import { Views } from "./inspect/views.js";
 import { LAYOUTS } from "./layout.js";
+import { TOKEN_RANGE } from "./node-record.js";
 import type { ZookeeperTerms } from "./options.js";
 import { pathOf } from "./paths.js";
-import { TOKEN_RANGE } from "./record.js";
 import { Sessions } from "./session/sessions.js";
 import type { Session } from "./wire/session.js";
 
@@ -96,11 +96,11 @@ export class ZookeeperEngine implements Engine {
     const tools = { sessions, claims, ownClaims: this.#ownClaims, views: this.#views };
     const pushedGrants = this.#pushedGrants;
     this.#claimService = new ClaimService(terms, this.traits, { ...tools, pushedGrants });
-    const leavings = new Leavings(claims);
+    const leftGrants = new LeftGrants(claims);
     this.#renewals = new Renewals(terms.location, {
       ...tools,
       claimService: this.#claimService,
-      leavings,
+      leftGrants,
     });
   }
 
@@ -110,7 +110,7 @@ export class ZookeeperEngine implements Engine {
   }
 
   async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
-    const answer = await this.#claimService.stand(claim, this.#enter(call), false);
+    const answer = await this.#claimService.claim(claim, this.#enter(call), false);
     if (answer.kind !== "queued") return answer;
     const { holders, nextHeartbeatMs } = answer;
     return { kind: "busy", holders, retryAfterMs: nextHeartbeatMs };
@@ -160,7 +160,7 @@ export class ZookeeperEngine implements Engine {
 
   readonly queue: QueueFacet = {
     enqueue: async (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
-      return this.#claimService.stand(claim, this.#enter(call), true);
+      return this.#claimService.claim(claim, this.#enter(call), true);
     },
 
     heartbeat: async (waiters: readonly GrantRef[], call: Call) => {

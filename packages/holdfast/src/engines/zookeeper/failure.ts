@@ -20,7 +20,7 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
     "this ZooKeeper user may not do what locks need; docs/engines/zookeeper.md of the package holdfast lists it",
     false,
   ],
-  [CODES.badVersion]: ["a node of ZooKeeper was changed meanwhile", true],
+  [CODES.badVersion]: ["a node of ZooKeeper was changed by somebody else", true],
   [CODES.noChildren]: ["a parent is an ephemeral node of somebody else", false],
   [CODES.nodeExists]: ["a node of ZooKeeper is there that should not be", true],
   [CODES.notEmpty]: ["a node of ZooKeeper has children that it should not have", false],

@@ -3,7 +3,7 @@ import type { Claim, Mode } from "../../engine.js";
 export type LayoutName = "holdfast" | "kazoo" | "curator";
 
 /** A child of a resource's node: a holder or a waiter. */
-export interface Contender {
+export interface QueueMember {
   readonly name: string;
   /** The sequence number from ZooKeeper: a signed 32-bit number that wraps around. */
   readonly number: number;
@@ -16,11 +16,11 @@ export interface Contender {
   readonly left: bigint | null;
 }
 
-/** The names of contenders, so that those of other libraries and ours are in one queue. */
+/** The names of members, so that those of other libraries and ours are in one queue. */
 export interface Layout {
   /** The name to which the server appends its number. */
   stem(claim: Pick<Claim, "mode" | "limit">, hash: string): string;
-  read(name: string): Contender | null;
+  read(name: string): QueueMember | null;
 }
 
 const NUMBER = "(-?\\d{9,10})$";
@@ -103,7 +103,7 @@ export function readMarker(name: string): Marker | null {
   return { name, lockDelayMs: Number(ms), hash, number: Number(number) };
 }
 
-type Facts = Omit<Contender, "name">;
+type Facts = Omit<QueueMember, "name">;
 
 function reader(pattern: string, facts: (match: RegExpExecArray) => Facts): Layout["read"] {
   const expression = new RegExp(pattern, "s");

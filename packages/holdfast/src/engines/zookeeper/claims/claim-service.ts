@@ -2,15 +2,15 @@ import { systemClock } from "../../../core/runtime/clock.js";
 import type { Call, Claim, EngineTraits, Gone, Granted, Queued } from "../../../engine.js";
 import { EngineError, limitMismatch, UnsupportedError } from "../../../errors.js";
 import type { Views } from "../inspect/views.js";
+import { tokenOf } from "../node-record.js";
 import type { ZookeeperTerms } from "../options.js";
 import { hashOf, pathOf } from "../paths.js";
-import { tokenOf } from "../record.js";
 import type { Sessions } from "../session/sessions.js";
 import { ClaimState } from "./claim-state.js";
 import type { Claims, QueuePlace } from "./claims.js";
 import type { OwnClaims } from "./own-claims.js";
 import type { PushedGrants } from "./pushed-grants.js";
-import { isBuried, isBusy, otherLimit, type Queue } from "./queue.js";
+import { isCancelled, otherLimit, type Queue, wouldWait } from "./queue.js";
 
 // Watches notify; heartbeats find what a watch missed. The head of the queue beats more often.
 const HEAD_BEAT_MS = 1_000;
@@ -69,7 +69,7 @@ export class ClaimService {
    * Handles a new or repeated claim. Unless inQueue is true, it leaves again if it would have to
    * wait.
    */
-  async stand(claim: Claim, timing: Timing, inQueue: boolean): Promise<Granted | Queued | Gone> {
+  async claim(claim: Claim, timing: Timing, inQueue: boolean): Promise<Granted | Queued | Gone> {
     this.#refuseUnsupported(claim);
     const known = this.#ownClaims.find(claim);
     if (known !== null && known.state !== "leaving") {
@@ -80,7 +80,7 @@ export class ClaimService {
     }
     const hash = hashOf(claim.grantId);
     const resourcePath = pathOf(this.#terms.location, claim.resource);
-    if (this.#ownClaims.isBuried(hash) || this.#ownClaims.leftUntil(claim) !== null) {
+    if (this.#ownClaims.isCancelled(hash) || this.#ownClaims.leftUntil(claim) !== null) {
       return { kind: "gone", why: "unknown" };
     }
     const pick = () => this.#sessions.for(claim.ttlMs);
@@ -91,7 +91,7 @@ export class ClaimService {
       claimState.doubtful = known !== null;
       // Added before any request: if the claim is repeated during the call, it must be found.
       this.#ownClaims.add(claimState);
-      const place = await this.#comeIn(claimState, timing, inQueue);
+      const place = await this.#enter(claimState, timing, inQueue);
       if ("kind" in place) return place;
       const answer = await this.answer(claimState, place, timing);
       if (inQueue || answer.kind !== "queued") return answer;
@@ -100,7 +100,7 @@ export class ClaimService {
     });
   }
 
-  async #comeIn(
+  async #enter(
     claimState: ClaimState,
     timing: Timing,
     inQueue: boolean,
@@ -143,13 +143,13 @@ export class ClaimService {
     { until }: Timing,
   ): Promise<Queued | Gone | null> {
     const { resource, mode, limit } = claim;
-    if (isBuried(queue, hash)) return { kind: "gone", why: "unknown" };
-    const others = queue.contenders.filter(({ left }) => left === null);
+    if (isCancelled(queue, hash)) return { kind: "gone", why: "unknown" };
+    const others = queue.members.filter(({ left }) => left === null);
     const other = mode === "shared" ? otherLimit(others, limit) : undefined;
     if (other !== undefined) throw limitMismatch(resource, limit, other);
-    if (!isBusy(queue, mode, limit)) return null;
+    if (!wouldWait(queue, mode, limit)) return null;
     const holders = await this.#views.holders(session, resourcePath, queue, until);
-    const position = queue.contenders.length - queue.holding;
+    const position = queue.members.length - queue.holding;
     return { kind: "queued", position, nextHeartbeatMs: HEAD_BEAT_MS, holders };
   }
 
@@ -189,7 +189,7 @@ export class ClaimService {
       this.#ownClaims.forget(claimState);
       return { kind: "gone", why: "unknown" };
     }
-    if (place.is === "buried") {
+    if (place.is === "cancelled") {
       this.#ownClaims.abandon(claimState);
       return { kind: "gone", why: "unknown" };
     }

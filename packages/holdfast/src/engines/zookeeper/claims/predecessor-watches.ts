@@ -1,17 +1,17 @@
 import { refusal } from "../failure.js";
-import type { Contender } from "../layout.js";
-import { readRecord } from "../record.js";
+import type { QueueMember } from "../layout.js";
+import { readRecord } from "../node-record.js";
 import { CODES } from "../wire/codes.js";
 import type { WatchEvent } from "../wire/watches.js";
 import type { ClaimState } from "./claim-state.js";
 import type { NodeWatches } from "./node-watches.js";
 
-/** Watches the contenders before our waiters. */
+/** Watches the members before our waiters. */
 export class PredecessorWatches {
   readonly #nodeWatches: NodeWatches;
   readonly #onTurn: (claimState: ClaimState, granted: boolean) => void;
 
-  /** onTurn: a contender before a waiter left; granted if the waiter waited for nothing else. */
+  /** onTurn: a member before a waiter left; granted if the waiter waited for nothing else. */
   constructor(
     nodeWatches: NodeWatches,
     onTurn: (claimState: ClaimState, granted: boolean) => void,
@@ -23,24 +23,24 @@ export class PredecessorWatches {
   /** False if one of them left before it was watched: then the queue must be read again. */
   async watch(
     claimState: ClaimState,
-    before: readonly Contender[],
+    before: readonly QueueMember[],
     isLast: boolean,
     until: number,
   ): Promise<boolean> {
     const { resourcePath, path: own, watching } = claimState;
     const paths = before.map(({ name }) => `${resourcePath}/${name}`);
     claimState.lastBefore = null;
-    if (!isLast) claimState.unguard();
+    if (!isLast) claimState.unwatchOwn();
     claimState.unwatch(new Set(isLast && own !== null ? [...paths, own] : paths));
     const missing = paths.filter((path) => !watching.has(path));
-    const [answers, guarded] = await Promise.all([
+    const [answers, ownWatched] = await Promise.all([
       Promise.all(missing.map((path) => this.#watchOne(claimState, path, until))),
       isLast ? this.#nodeWatches.verify(claimState, until).catch(() => null) : null,
     ]);
     // The waiter was given up during the requests, so nobody needs its watches.
     if (claimState.state === "leaving") claimState.unwatch();
     const all = answers.every(Boolean) && paths.every((path) => watching.has(path));
-    if (all && guarded === "held") claimState.lastBefore = paths[0]!;
+    if (all && ownWatched === "held") claimState.lastBefore = paths[0]!;
     return all;
   }
 
@@ -68,12 +68,12 @@ export class PredecessorWatches {
 
   /**
    * Whether the claim is granted without a request. Nobody can enter before us, so the queue is as
-   * it was read: only that one contender was before us, and only it could have left a marker. If
+   * it was read: only that one member was before us, and only it could have left a marker. If
    * our own node had been changed earlier, the server would have told us earlier.
    */
   #takesOver(claimState: ClaimState, path: string): boolean {
-    const { state, lastBefore, quiet, guarded, revoked, path: own } = claimState;
-    if (state !== "waiting" || !guarded || revoked || own === null) return false;
+    const { state, lastBefore, quiet, ownWatched, revoked, path: own } = claimState;
+    if (state !== "waiting" || !ownWatched || revoked || own === null) return false;
     if (lastBefore !== path || quiet !== path) return false;
     claimState.state = "granted";
     claimState.unwatch(new Set([own]));

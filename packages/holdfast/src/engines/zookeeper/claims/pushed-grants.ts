@@ -1,7 +1,7 @@
 import { systemClock } from "../../../core/runtime/clock.js";
 import type { Granted, GrantRef } from "../../../engine.js";
 import { emit } from "../../../events.js";
-import { tokenOf } from "../record.js";
+import { tokenOf } from "../node-record.js";
 import type { ClaimState } from "./claim-state.js";
 import type { Claims } from "./claims.js";
 
@@ -10,7 +10,7 @@ const CLAIM_MS = 3_000;
 
 type GrantListener = (waiter: GrantRef, granted: Granted) => void;
 
-/** Grants waiters between their heartbeats, as soon as the contenders before them leave. */
+/** Grants waiters between their heartbeats, as soon as the members before them leave. */
 export class PushedGrants {
   readonly #claims: Claims;
   readonly #listeners = new Set<GrantListener>();
@@ -25,7 +25,7 @@ export class PushedGrants {
     return () => this.#listeners.delete(listener);
   }
 
-  /** A contender before a waiter has left. granted: no request is needed to know that it holds. */
+  /** A member before a waiter has left. granted: no request is needed to know that it holds. */
   async look(claimState: ClaimState, granted = false): Promise<void> {
     if (granted) this.#push(claimState);
     if (claimState.state !== "waiting" || this.#closed) return;

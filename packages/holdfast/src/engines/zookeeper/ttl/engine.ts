@@ -20,13 +20,13 @@ import type {
   WatchFacet,
 } from "../../../engine.js";
 import { settleEach } from "../../../engine-kit/settle-each.js";
-import { ResourceNodes } from "../claims/resource-node.js";
+import { ResourceNodes } from "../claims/resource-nodes.js";
 import { closedEngine, deadlineOf } from "../failure.js";
 import { Folder } from "../inspect/folder.js";
 import { LAYOUTS } from "../layout.js";
+import { TOKEN_RANGE } from "../node-record.js";
 import type { ZookeeperTerms } from "../options.js";
 import { hashOf, pathOf } from "../paths.js";
-import { TOKEN_RANGE } from "../record.js";
 import { prove } from "../session/prove.js";
 import { Sessions } from "../session/sessions.js";
 import { decideClaim } from "./decide-claim.js";

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { EngineError } from "../../../errors.js";
-import type { ResourceNodes } from "../claims/resource-node.js";
+import type { ResourceNodes } from "../claims/resource-nodes.js";
 import { refusal } from "../failure.js";
-import { tokenOf } from "../record.js";
+import { tokenOf } from "../node-record.js";
 import type { LeaderTime } from "../session/leader-time.js";
 import type { Sessions } from "../session/sessions.js";
 import { CODES } from "../wire/codes.js";

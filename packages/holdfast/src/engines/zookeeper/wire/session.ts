@@ -5,6 +5,7 @@ import type { Host } from "../../../url.js";
 import { CODES } from "./codes.js";
 import type { TlsOptions } from "./connection.js";
 import { Connector } from "./connector.js";
+import { HangDetector } from "./hang-detector.js";
 import { readWelcome, type Welcome, writeHello } from "./hello.js";
 import { Keepalive } from "./keepalive.js";
 import { noop } from "./multi.js";
@@ -21,7 +22,6 @@ import {
 import { Proof } from "./proof.js";
 import { ReplyReader, XIDS } from "./reply-reader.js";
 import { type Answer, notSent, type Request, Requests } from "./requests.js";
-import { Silence } from "./silence.js";
 import { Watches, type WatchListener } from "./watches.js";
 
 const CLOSE_MS = 500;
@@ -44,7 +44,7 @@ export class Session {
   readonly #onEnd: (why: "expired" | "refused") => void;
   readonly #watches = new Watches();
   readonly #requests = new Requests(() => this.#lastFailure);
-  readonly #silence = new Silence(this.#requests, (silentMs) => this.#hangUp(silentMs));
+  readonly #hangDetector = new HangDetector(this.#requests, (silentMs) => this.#hangUp(silentMs));
   readonly #keepalive = new Keepalive(this.#requests, {
     send: (until) => void this.ask(noop("/"), until).catch(() => {}),
     onSilence: (silentMs) => this.#hangUp(silentMs),
@@ -182,7 +182,7 @@ export class Session {
 
   #lost(error: Error): void {
     if (this.#state === "over") return;
-    this.#silence.end();
+    this.#hangDetector.end();
     this.#keepalive.stop();
     this.#lastFailure = error;
     emit("failed", () => ({ during: "connection", error }));
@@ -209,7 +209,7 @@ export class Session {
   #take(packet: Buffer): void {
     const now = systemClock.now();
     this.#keepalive.heard(now);
-    this.#silence.heard(now);
+    this.#hangDetector.heard(now);
     if (this.#state === "joining") this.#welcome(packet);
     else if (this.#state === "open") this.#replies.read(packet);
   }
@@ -251,7 +251,7 @@ export class Session {
   #send(request: Request): void {
     const xid = this.#requests.send(request);
     this.#connector.connection!.send(writeRequest(xid, request.operation));
-    this.#silence.sent(request.until);
+    this.#hangDetector.sent(request.until);
   }
 
   #hangUp(silentMs: number): void {
@@ -280,7 +280,7 @@ export class Session {
     if (this.#state === "over") return;
     this.#state = "over";
     this.#why = why;
-    this.#silence.end();
+    this.#hangDetector.end();
     this.#keepalive.stop();
     this.#connector.close(why);
     this.#requests.failSent(why);

@@ -74,37 +74,37 @@ interface LateRequest {
   readonly kind: RequestKind;
   /** Sends the request, and returns the kind of its answer. */
   send(engine: ZookeeperTtlEngine, held: Claim, token: bigint): Promise<string>;
-  readonly told: string;
+  readonly expected: string;
 }
 
 const requests: readonly LateRequest[] = [
   {
-    ...{ what: "release", kind: "removal", told: "gone" },
+    ...{ what: "release", kind: "removal", expected: "gone" },
     send: (engine, held) => release(engine, held),
   },
   {
-    ...{ what: "renewal", kind: "write", told: "gone" },
+    ...{ what: "renewal", kind: "write", expected: "gone" },
     send: async (engine, held) => (await engine.renew([held], now(TIMEOUT_MS)))[0]!.kind,
   },
   {
-    ...{ what: "release with a tombstone", kind: "write", told: "gone" },
+    ...{ what: "release with a tombstone", kind: "write", expected: "gone" },
     send: async (engine, held) => {
       const buried = [{ ...held, tombstoneMs: 60_000 }];
       return (await engine.release(buried, now(TIMEOUT_MS)))[0]!.kind;
     },
   },
   {
-    ...{ what: "revocation", kind: "write", told: "gone" },
+    ...{ what: "revocation", kind: "write", expected: "gone" },
     send: (engine, { resource }, token) =>
       engine.revoke({ resource, token, force: false }, now(TIMEOUT_MS)),
   },
   {
-    ...{ what: "forced revocation", kind: "removal", told: "gone" },
+    ...{ what: "forced revocation", kind: "removal", expected: "gone" },
     send: (engine, { resource }, token) =>
       engine.revoke({ resource, token, force: true }, now(TIMEOUT_MS)),
   },
   {
-    ...{ what: "take-over from a dead holder", kind: "write", told: "busy" },
+    ...{ what: "take-over from a dead holder", kind: "write", expected: "busy" },
     send: async (engine, { resource }) => {
       await outlive(engine, resource);
       const one = claim(resource, { ttlMs: TTL_MS });
@@ -114,7 +114,7 @@ const requests: readonly LateRequest[] = [
 ];
 
 describe("requests that arrive late, on records with a ttl", () => {
-  for (const { what, kind, send, told } of requests) {
+  for (const { what, kind, send, expected } of requests) {
     it(`a ${what} that arrives late leaves the next record alone`, async () => {
       const resource = fresh();
       const [slow, relay] = await slowProcess();
@@ -127,8 +127,8 @@ describe("requests that arrive late, on records with a ttl", () => {
       await outlive(other, resource);
       await makeAndDelete(other, resource);
       const later = await grant(successor, next);
-      relay.letGo();
-      const said = await answer;
+      relay.deliver();
+      const kindOfAnswer = await answer;
       assert.equal((await startProcess().tryAcquire(claim(resource), now())).kind, "busy");
       assert.equal((await successor.renew([next], now()))[0]!.kind, "renewed");
       const { holders } = await other.inspect(resource, now());
@@ -136,7 +136,7 @@ describe("requests that arrive late, on records with a ttl", () => {
         holders.map((holder) => [holder.token, holder.revoked]),
         [[later, false]],
       );
-      assert.equal(said, told);
+      assert.equal(kindOfAnswer, expected);
       assert.equal(await release(successor, next), "released");
     });
   }
@@ -154,10 +154,13 @@ describe("requests that arrive late, on records with a ttl", () => {
     between.holdNext("write");
     const answer = second.tryAcquire(claim(resource), now(TIMEOUT_MS));
     await until("the record is made again", () => between.holds);
-    relay.letGo();
+    relay.deliver();
     const given = await granted;
-    assert.ok(given.kind === "granted" && given.token > last, `after ${last}: ${told(given)}`);
-    between.letGo();
+    assert.ok(
+      given.kind === "granted" && given.token > last,
+      `after ${last}: ${describeAnswer(given)}`,
+    );
+    between.deliver();
     assert.equal((await answer).kind, "busy");
     assert.equal(await release(slow, one), "released");
   });
@@ -171,9 +174,12 @@ describe("requests that arrive late, on records with a ttl", () => {
     const granted = slow.tryAcquire(one, now(TIMEOUT_MS));
     await until("the creation is held back", () => relay.holds);
     const last = await makeAndDelete(other, resource);
-    relay.letGo();
+    relay.deliver();
     const given = await granted;
-    assert.ok(given.kind === "granted" && given.token > last, `after ${last}: ${told(given)}`);
+    assert.ok(
+      given.kind === "granted" && given.token > last,
+      `after ${last}: ${describeAnswer(given)}`,
+    );
     assert.equal(await release(slow, one), "released");
   });
 
@@ -187,7 +193,7 @@ describe("requests that arrive late, on records with a ttl", () => {
     await makeAndDelete(other, resource);
     const held = claim(resource);
     await grant(other, held);
-    relay.letGo();
+    relay.deliver();
     assert.equal((await answer).kind, "busy");
     assert.equal((await other.renew([held], now()))[0]!.kind, "renewed");
     assert.equal(await release(other, held), "released");
@@ -212,7 +218,7 @@ describe("requests that arrive late, on records with a ttl", () => {
   });
 });
 
-function told(answer: Awaited<ReturnType<Engine["tryAcquire"]>>): string {
+function describeAnswer(answer: Awaited<ReturnType<Engine["tryAcquire"]>>): string {
   return answer.kind === "granted" ? String(answer.token) : answer.kind;
 }
 

@@ -6,8 +6,8 @@ import { create, type Operation } from "../../wire/operations.js";
 import type { ZookeeperTestServer } from "./test-server.fixture.js";
 
 const AT_ONCE = 100;
-// A busy machine may stop the server for seconds, and this is no test of that.
-const PATIENCE_MS = 60_000;
+// A busy machine may stop the server for seconds, which this fixture must outlast.
+const TIMEOUT_MS = 60_000;
 const NOTHING = Buffer.alloc(0);
 const TERMS = {
   mode: "exclusive",
@@ -29,9 +29,9 @@ export async function fill(
   last: number,
 ) {
   const folder = hold === "session" ? "/holdfast" : "/holdfast-ttl";
-  const session = testServer.session({ timeoutMs: PATIENCE_MS });
+  const session = testServer.session({ timeoutMs: TIMEOUT_MS });
   const ask = (operation: Operation<unknown>) =>
-    session.ask(operation, systemClock.now() + PATIENCE_MS);
+    session.ask(operation, systemClock.now() + TIMEOUT_MS);
   await ask(node(folder, NOTHING));
   const write = hold === "session" ? claimed : recorded;
   for (let from = first; from <= last; from += AT_ONCE) {

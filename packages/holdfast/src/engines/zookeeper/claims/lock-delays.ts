@@ -10,7 +10,7 @@ const REMEMBERED = 1_000;
 const SEEN = Buffer.from("seen");
 
 /** The node of a grant that was left behind: for how long it lasts, and since when. */
-export interface LeftBehind {
+export interface LeftNode {
   readonly path: string;
   readonly ttlMs: number;
   readonly since: LeaderTime;
@@ -43,7 +43,7 @@ export class LockDelays {
    * The remaining time of a grant that was left behind, by the leader's clock or by our first
    * sight.
    */
-  leftBehindMs({ path, ttlMs, since }: LeftBehind, now: LeaderTime): number {
+  leftBehindMs({ path, ttlMs, since }: LeftNode, now: LeaderTime): number {
     return Math.min(this.#sinceFirstSight(path, ttlMs), ttlMs - elapsedMs(since, now));
   }
 

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { HolderView } from "../../../engine.js";
 import { refusal } from "../failure.js";
 import { type Layout, tombstoneName } from "../layout.js";
-import { type NodeRecord, readRecord, tokenOf } from "../record.js";
+import { type NodeRecord, readRecord, tokenOf } from "../node-record.js";
 import type { LeaderTime } from "../session/leader-time.js";
 import { CODES } from "../wire/codes.js";
 import { failedPart, multi } from "../wire/multi.js";
@@ -19,7 +19,7 @@ import {
 } from "../wire/operations.js";
 import type { Answer } from "../wire/requests.js";
 import type { Session } from "../wire/session.js";
-import type { LeftBehind } from "./lock-delay.js";
+import type { LeftNode } from "./lock-delays.js";
 import { EMPTY_QUEUE, type Queue, readQueue } from "./queue.js";
 
 const NOTHING = Buffer.alloc(0);
@@ -27,7 +27,7 @@ const NOTHING = Buffer.alloc(0);
 const MOST_TRIES = 10;
 const REMEMBERED = 1_000;
 
-export interface FoundNode extends LeftBehind {
+export interface FoundNode extends LeftNode {
   readonly record: NodeRecord;
   readonly stat: Stat;
   readonly data: Buffer;
@@ -60,7 +60,7 @@ export class ResourceNodes {
   }
 
   /**
-   * Makes a contender's node and reads the queue, in one round trip. An earlier release of this
+   * Makes a member's node and reads the queue, in one round trip. An earlier release of this
    * grantId has left a tombstone, which is in the queue; a later release finds the node. The queue
    * is null if the node was made and the rest was lost.
    */
@@ -88,12 +88,17 @@ export class ResourceNodes {
   /**
    * Makes a tombstone, which lives as long as our session: claims of a dead process cannot arrive.
    */
-  async bury(session: Session, resourcePath: string, hash: string, until: number): Promise<string> {
-    const grave = `${resourcePath}/${tombstoneName(hash)}`;
-    const make = create(grave, NOTHING, "ephemeral", this.#acl);
+  async makeTombstone(
+    session: Session,
+    resourcePath: string,
+    hash: string,
+    until: number,
+  ): Promise<string> {
+    const tombstone = `${resourcePath}/${tombstoneName(hash)}`;
+    const make = create(tombstone, NOTHING, "ephemeral", this.#acl);
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const { err } = await session.ask(make, until);
-      if (err === CODES.ok || err === CODES.nodeExists) return grave;
+      if (err === CODES.ok || err === CODES.nodeExists) return tombstone;
       if (err !== CODES.noNode) throw refusal(err);
       await this.makeParents(session, `${resourcePath}/.`, until);
     }
@@ -127,7 +132,7 @@ export class ResourceNodes {
     );
     if (failed === null) return true;
     if (failed.err !== CODES.noNode) throw refusal(failed.err);
-    // A marker that somebody took away by hand must not keep the node.
+    // Somebody deleted the marker by hand, and the node must still be deleted.
     return failed.at === 1 ? this.leave(session, path, null, until) : false;
   }
 
@@ -147,7 +152,7 @@ export class ResourceNodes {
     if (failed === null) return "ended";
     if (failed.err === CODES.badVersion) return "changed";
     if (failed.err !== CODES.noNode) throw refusal(failed.err);
-    // A marker that somebody took away by hand must not keep the node.
+    // Somebody deleted the marker by hand, and the node must still be deleted.
     return failed.at === 1 ? this.end(session, found, null, until) : "gone";
   }
 
@@ -215,7 +220,7 @@ export class ResourceNodes {
     queue: Queue,
     until: number,
   ): Promise<FoundNode[]> {
-    const names = queue.contenders.slice(0, queue.holding).map(({ name }) => name);
+    const names = queue.members.slice(0, queue.holding).map(({ name }) => name);
     return this.read(session, resourcePath, names, until);
   }
 

@@ -6,7 +6,7 @@ export const TOKEN_RANGE = 1024;
 // 63 bits minus ten for the index. The upper part counts elections: two million of them fit.
 const LARGEST_ZXID = 2n ** 53n - 1n;
 
-/** The data of a contender's node. */
+/** The data of a member's node. */
 export interface NodeRecord {
   readonly mode: Mode;
   readonly tokens: number;

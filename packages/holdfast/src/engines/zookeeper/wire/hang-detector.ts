@@ -12,16 +12,16 @@ const AWAY_MS = 250;
  * Notices a server that hangs: half of a request's time is over, and nothing was received since it
  * was sent. The session's own timeout may be far longer than a lease that is stored in a record.
  */
-export class Silence {
+export class HangDetector {
   readonly #requests: Requests;
-  readonly #onSilence: (silentMs: number) => void;
+  readonly #onHang: (silentMs: number) => void;
   #heardAt = -Infinity;
   #dueAt = Infinity;
   #timer: Timer | null = null;
 
-  constructor(requests: Requests, onSilence: (silentMs: number) => void) {
+  constructor(requests: Requests, onHang: (silentMs: number) => void) {
     this.#requests = requests;
-    this.#onSilence = onSilence;
+    this.#onHang = onHang;
   }
 
   heard(at: number): void {
@@ -31,7 +31,7 @@ export class Silence {
   /** A request was sent whose time ends at `until`. */
   sent(until: number): void {
     const now = systemClock.now();
-    const dueAt = now + patienceMs(now, until);
+    const dueAt = now + mostSilentMs(now, until);
     if (dueAt < this.#dueAt) this.#arm(dueAt);
   }
 
@@ -57,16 +57,16 @@ export class Silence {
     let next = Infinity;
     for (const { sentAt, until } of this.#requests.underWay) {
       const from = Math.max(sentAt, this.#heardAt);
-      next = Math.min(next, from + patienceMs(sentAt, until));
+      next = Math.min(next, from + mostSilentMs(sentAt, until));
     }
     if (next > now) {
       if (next < Infinity) this.#arm(next);
     } else {
-      this.#onSilence(now - Math.max(this.#heardAt, this.#requests.oldest!.sentAt));
+      this.#onHang(now - Math.max(this.#heardAt, this.#requests.oldest!.sentAt));
     }
   }
 }
 
-function patienceMs(sentAt: number, until: number): number {
+function mostSilentMs(sentAt: number, until: number): number {
   return Math.max((until - sentAt) * PART, LEAST_MS);
 }

@@ -1,6 +1,6 @@
 import { systemClock } from "../../../core/runtime/clock.js";
 import { leftName } from "../layout.js";
-import { amended } from "../record.js";
+import { amended } from "../node-record.js";
 import type { Session } from "../wire/session.js";
 import type { ClaimState } from "./claim-state.js";
 import type { Claims } from "./claims.js";
@@ -13,7 +13,7 @@ const MOST_TRIES = 5;
  * Watchers of the first node are told of a change, not of a deletion: the next waiter would take a
  * deletion for its turn.
  */
-export class Leavings {
+export class LeftGrants {
   readonly #claims: Claims;
 
   constructor(claims: Claims) {
@@ -37,7 +37,7 @@ export class Leavings {
         resourceNodes.leaveBehind(session, { path: claimState.path!, version }, left, said, until),
       );
       if (done) return "left";
-      claimState.unguard();
+      claimState.unwatchOwn();
       if (tries === MOST_TRIES) return "missing";
     }
   }
@@ -46,7 +46,7 @@ export class Leavings {
   async leftMs(session: Session, resourcePath: string, hash: string, until: number) {
     const { resourceNodes, lockDelays } = this.#claims;
     const queue = await resourceNodes.queue(session, resourcePath, until);
-    const names = queue.contenders.filter((one) => one.hash === hash && one.left !== null);
+    const names = queue.members.filter((one) => one.hash === hash && one.left !== null);
     const [found] = await resourceNodes.read(
       session,
       resourcePath,

@@ -23,7 +23,7 @@ export interface Holder {
   goOn(): void;
 }
 
-export interface Grant {
+export interface SimulatedGrant {
   readonly id: string;
   readonly resource: string;
   readonly mode: "x" | "s";
@@ -34,7 +34,7 @@ export interface Grant {
 }
 
 /** One lease from its grant on: work, renewals, and one of its ends. */
-export class Holding {
+export class HeldLease {
   readonly #holder: Holder;
   readonly #id: string;
   readonly #belief: Belief;
@@ -43,7 +43,7 @@ export class Holding {
   #isOver = false;
   #isRenewing = false;
 
-  constructor(holder: Holder, grant: Grant) {
+  constructor(holder: Holder, grant: SimulatedGrant) {
     const { id, resource, mode, fence, tokens, ttlMs, since } = grant;
     const { index, process, plan, drift } = holder;
     this.#holder = holder;

@@ -9,7 +9,7 @@ import type { Checker } from "../checker.js";
 import type { Plan } from "../plan.js";
 import type { Random } from "../random.js";
 import type { World } from "../world.js";
-import { type Holder, Holding } from "./holding.js";
+import { HeldLease, type Holder } from "./held-lease.js";
 import { oversee } from "./oversight.js";
 import { Process } from "./process.js";
 import { wrongQuorums } from "./wrong-quorums.js";
@@ -22,7 +22,7 @@ const MOST_REPEATS = 3;
 /** A request, its answer and the follow-up, each as slow as a tidy plan allows. */
 const SETTLED_MS = 130;
 
-export interface ContenderFlaws {
+export interface ClientFlaws {
   /** Counts a grant's validity from the answer instead of the request. */
   readonly countsFromReply?: boolean;
   /** Does not shorten validity by the drift of clocks. */
@@ -43,12 +43,12 @@ interface ClaimRequest {
  * A process that acquires, works, renews and releases several times, with the library's quorum
  * code.
  */
-export class Contender extends Process {
+export class LockClient extends Process {
   readonly #index: number;
   readonly #random: Random;
   readonly #plan: Plan;
   readonly #checker: Checker;
-  readonly #flaws: ContenderFlaws;
+  readonly #flaws: ClientFlaws;
   readonly #hasGrant: (id: string) => boolean;
   readonly #done: () => void;
   #quorums: Quorum[] = [];
@@ -65,7 +65,7 @@ export class Contender extends Process {
     plan: Plan,
     index: number,
     checker: Checker,
-    flaws: ContenderFlaws,
+    flaws: ClientFlaws,
     hasGrant: (id: string) => boolean,
     done: () => void,
   ) {
@@ -147,7 +147,7 @@ export class Contender extends Process {
         return;
       }
       const from = this.#flaws.countsFromReply ? this.now() : since;
-      new Holding(this.#holder(request), { ...request, ...outcome, since: from }).start();
+      new HeldLease(this.#holder(request), { ...request, ...outcome, since: from }).start();
     } else if (outcome.kind === "busy") {
       const laterMs = Math.min(outcome.retryAfterMs, this.#random.between(30, 200));
       this.timer(laterMs, () => this.#try(request));

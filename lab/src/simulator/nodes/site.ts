@@ -1,4 +1,4 @@
-import type { Fault, Plan } from "../plan.js";
+import type { Plan, PlannedFault } from "../plan.js";
 import type { Random } from "../random.js";
 import type { World } from "../world.js";
 import type { NodeFlaws } from "./node-flaws.js";
@@ -52,7 +52,7 @@ export class Site {
     this.#world.after(SAVE_EVERY_MS, () => this.keepSaving(until));
   }
 
-  suffer(fault: Fault): void {
+  suffer(fault: PlannedFault): void {
     if (fault.kind === "step") {
       this.#offsetMs += fault.byMs;
       if (fault.forMs === Infinity) return;

@@ -4,9 +4,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Lease } from "holdfast";
 import { EXIT, exitCodeOfSignal } from "../exit-codes.js";
 import type { RunRequest } from "../verbs/run-request.js";
-import { family, isAlive, type Member, marked, signalMember } from "./process-tree.js";
+import { family, isAlive, type KnownProcess, marked, signalProcess } from "./process-tree.js";
 
-export interface Ending {
+export interface CommandEnd {
   readonly exitCode: number;
   /** Why the command could not be started; undefined if it was. */
   readonly failure?: string;
@@ -17,8 +17,8 @@ const LOOK_EVERY_MS = 20;
 const SWEEPS = 10;
 
 /** The command under the lock. */
-export class Child {
-  readonly ended: Promise<Ending>;
+export class LockedCommand {
+  readonly ended: Promise<CommandEnd>;
   readonly #process: ChildProcess | null;
   readonly #mark = randomUUID();
 
@@ -73,19 +73,19 @@ export class Child {
     }
   }
 
-  #offspring(): Member[] {
+  #offspring(): KnownProcess[] {
     const pid = this.#process?.pid;
     return pid === undefined ? [] : [...family(pid), ...marked(this.#mark)];
   }
 
-  #signal(members: readonly Member[], signal: NodeJS.Signals): void {
+  #signal(members: readonly KnownProcess[], signal: NodeJS.Signals): void {
     this.#process?.kill(signal);
     for (const member of members) {
-      if (member.pid !== this.#process?.pid) signalMember(member, signal);
+      if (member.pid !== this.#process?.pid) signalProcess(member, signal);
     }
   }
 
-  #anyAlive(members: readonly Member[]): boolean {
+  #anyAlive(members: readonly KnownProcess[]): boolean {
     const child = this.#process;
     return (
       (child?.pid !== undefined && child.exitCode === null && child.signalCode === null) ||
@@ -94,7 +94,7 @@ export class Child {
   }
 }
 
-function notStarted(command: string, error: NodeJS.ErrnoException): Ending {
+function notStarted(command: string, error: NodeJS.ErrnoException): CommandEnd {
   return error.code === "ENOENT"
     ? { exitCode: EXIT.notFound, failure: `there is no command "${command}"` }
     : {

@@ -1,4 +1,4 @@
-import type { Contended, Entry, Reading } from "./history.fixture.js";
+import type { Contended, LogEntry, Reading } from "./history.fixture.js";
 
 /** One lease as its holder saw it: held from the first observation to the last. */
 export interface Hold {
@@ -11,7 +11,7 @@ export interface Hold {
   readonly sights: readonly Sight[];
 }
 
-type Sight = Extract<Entry, { e: "held" }>;
+type Sight = Extract<LogEntry, { e: "held" }>;
 
 // A backend rounds to milliseconds, and its clock and ours may drift apart during a reading.
 const SLACK_MS = 25;
@@ -23,7 +23,7 @@ const NEVER = new Set(["CONTRACT", "USAGE", "UNSUPPORTED"]);
 
 /** Checks the history alone. Returns the violations, one sentence each. */
 export function violations(
-  entries: readonly Entry[],
+  entries: readonly LogEntry[],
   readings: readonly Reading[],
   resources: readonly Contended[],
 ): string[] {
@@ -59,7 +59,7 @@ interface Promises {
   readonly killed: ReadonlySet<string>;
 }
 
-function promisesOf(entries: readonly Entry[]): Promises {
+function promisesOf(entries: readonly LogEntry[]): Promises {
   const [shrunk, givenBack] = [new Set<string>(), new Set<string>()];
   const [forced, killed] = [new Set<string>(), new Set<string>()];
   const kept = new Map<string, number>();
@@ -77,7 +77,7 @@ function nameOf({ resource, token }: { resource: string; token: bigint | string 
   return `${token} ${resource}`;
 }
 
-export function holdsOf(entries: readonly Entry[]): Hold[] {
+export function holdsOf(entries: readonly LogEntry[]): Hold[] {
   const sights = new Map<string, Sight[]>();
   for (const entry of entries) {
     if (entry.e !== "held") continue;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { violations } from "./checker.fixture.js";
-import type { Entry, Reading } from "./history.fixture.js";
+import type { LogEntry, Reading } from "./history.fixture.js";
 
 const PLAIN = { name: "plain", limit: 0, lockDelayMs: 0 };
 const CATALOGUE = { name: "catalogue", limit: Infinity, lockDelayMs: 0 };
@@ -13,8 +13,8 @@ const PERMITS = { name: "permits", limit: 2, lockDelayMs: 0 };
 function held(
   token: number,
   at: readonly number[],
-  more: Partial<Extract<Entry, { e: "held" }>> = {},
-): Entry[] {
+  more: Partial<Extract<LogEntry, { e: "held" }>> = {},
+): LogEntry[] {
   return at.map((instant) => ({
     ...{ e: "held", lease: `lease ${token}`, resource: "plain", mode: "exclusive" },
     ...{ token: String(token), from: instant, to: instant + 0.1, until: instant + 1_000, ...more },
@@ -72,7 +72,7 @@ test("a belief beyond the backend's record is found", () => {
 test("a token of a range is matched with its grant, and a shortened lease is not measured", () => {
   const short = reading(50, [{ token: 1n, remainingMs: 300 }]);
   assert.match(violations(held(900, [0, 100]), [short], [PLAIN]).join(), /token 900 believed/);
-  const shrunk: Entry[] = [{ e: "shrinks", lease: "lease 1" }, ...held(1, [0, 100])];
+  const shrunk: LogEntry[] = [{ e: "shrinks", lease: "lease 1" }, ...held(1, [0, 100])];
   assert.deepEqual(violations(shrunk, [short], [PLAIN]), []);
 });
 
@@ -119,16 +119,16 @@ test("a successor within the lock-delay of a lost lease is found, and one of a r
     /token 2 was held 1\d\d ms too early after token 1/,
   );
   assert.deepEqual(violations([...lost, ...held(2, [1_310, 1_320], on)], [], [delayed]), []);
-  const released: Entry = { e: "gives-back", lease: "lease 1" };
+  const released: LogEntry = { e: "gives-back", lease: "lease 1" };
   assert.deepEqual(violations([...lost, released, ...early], [], [delayed]), []);
-  const shrunk: Entry = { e: "shrinks", lease: "lease 1" };
+  const shrunk: LogEntry = { e: "shrinks", lease: "lease 1" };
   assert.deepEqual(violations([...lost, shrunk, ...early], [], [delayed]), []);
 });
 
 test("where a process was killed, the lock-delay counts from the last sight of its lease", () => {
   const delayed = { ...PLAIN, name: "delayed", lockDelayMs: 200 };
   const on = { resource: "delayed" };
-  const killed: Entry[] = [
+  const killed: LogEntry[] = [
     { e: "killed", pid: 7 },
     { e: "keeps", lease: "7 1", until: 900 },
     ...held(1, [0, 100], { ...on, lease: "7 1" }),
@@ -141,7 +141,7 @@ test("where a process was killed, the lock-delay counts from the last sight of i
 });
 
 test("a successor before the end of a run's atLeastMs is found", () => {
-  const keeps: Entry = { e: "keeps", lease: "lease 1", until: 500 };
+  const keeps: LogEntry = { e: "keeps", lease: "lease 1", until: 500 };
   const run = [...held(1, [0, 100]), keeps];
   assert.match(
     violations([...run, ...held(2, [300, 310])], [], [PLAIN]).join(),
@@ -152,7 +152,7 @@ test("a successor before the end of a run's atLeastMs is found", () => {
 
 test("a lease revoked by force is no longer measured, and its neighbours are", () => {
   const on = { resource: "catalogue", mode: "shared" } as const;
-  const forced: Entry = { e: "forced", resource: "catalogue", token: "1" };
+  const forced: LogEntry = { e: "forced", resource: "catalogue", token: "1" };
   const reader = held(1, [0, 100], on);
   const writer = held(3, [50, 60], { resource: "catalogue" });
   assert.deepEqual(violations([...reader, forced, ...writer], [], [CATALOGUE]), []);
@@ -161,7 +161,7 @@ test("a lease revoked by force is no longer measured, and its neighbours are", (
 });
 
 test("an error that neither an engine nor the test may cause is found", () => {
-  const end = (code: string): Entry => ({ e: "ended", code, at: 0 });
+  const end = (code: string): LogEntry => ({ e: "ended", code, at: 0 });
   assert.deepEqual(violations([end("BUSY"), end("ENGINE"), end("LEASE_LOST")], [], [PLAIN]), []);
   assert.match(violations([end("CONTRACT")], [], [PLAIN]).join(), /CONTRACT/);
   assert.match(violations([end("USAGE")], [], [PLAIN]).join(), /USAGE/);

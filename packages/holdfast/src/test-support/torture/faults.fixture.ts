@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Relay } from "@holdfast/servers";
 import type { Random } from "../seeded-random.fixture.js";
-import { type Fault, PROCESSES } from "./player.fixture.js";
+import { type BackendFault, PROCESSES } from "./player.fixture.js";
 
 interface Server {
   pause(): void;
@@ -16,12 +16,12 @@ export function relaysTo(ports: readonly number[]): Promise<Relay[][]> {
 }
 
 /** Faults between one process and its backend. */
-export function relayFaults(relays: readonly Relay[], longestMs: number): Fault[] {
+export function relayFaults(relays: readonly Relay[], longestMs: number): BackendFault[] {
   const fault = (
     name: string,
     begin: (relay: Relay) => void,
     end: (relay: Relay) => void,
-  ): Fault => ({
+  ): BackendFault => ({
     name,
     inflict: async (random) => {
       const relay = relays[random(relays.length)]!;
@@ -54,7 +54,10 @@ export function relayFaults(relays: readonly Relay[], longestMs: number): Fault[
 }
 
 /** One process cannot reach any server. */
-export function cutOffFault(relays: readonly (readonly Relay[])[], longestMs: number): Fault {
+export function cutOffFault(
+  relays: readonly (readonly Relay[])[],
+  longestMs: number,
+): BackendFault {
   return {
     name: "process cut off",
     inflict: async (random) => {
@@ -67,7 +70,7 @@ export function cutOffFault(relays: readonly (readonly Relay[])[], longestMs: nu
 }
 
 /** A server is killed and started again on its durable data. */
-export function restartFault(pick: (random: Random) => Server | Promise<Server>): Fault {
+export function restartFault(pick: (random: Random) => Server | Promise<Server>): BackendFault {
   return {
     name: "server killed",
     inflict: async (random) => (await pick(random)).restart(),
@@ -78,7 +81,7 @@ export function restartFault(pick: (random: Random) => Server | Promise<Server>)
 export function hangFault(
   pick: (random: Random) => Server | Promise<Server>,
   longestMs: number,
-): Fault {
+): BackendFault {
   return {
     name: "server hung",
     inflict: async (random) => {

@@ -1,7 +1,7 @@
 import type { Mode } from "../../engine.js";
 
 /** The log of one process, one line of JSON per entry, in the time of the host's clock. */
-export type Entry =
+export type LogEntry =
   /** A lease was held at some instant between from and to, and believed until at least `until`. */
   | {
       readonly e: "held";

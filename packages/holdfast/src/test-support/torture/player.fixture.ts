@@ -12,8 +12,8 @@ import { connect } from "../../connect.js";
 import { hostInstant } from "../../core/runtime/clock.js";
 import { type Random, randomOf } from "../seeded-random.fixture.js";
 import { type Hold, holdsOf, violations } from "./checker.fixture.js";
-import { contended, type Entry, type Reading, type WorkerJob } from "./history.fixture.js";
-import { type Asked, Register } from "./register.fixture.js";
+import { contended, type LogEntry, type Reading, type WorkerJob } from "./history.fixture.js";
+import { type Asked, TokenRegister } from "./register.fixture.js";
 
 const MAIN = fileURLToPath(new URL("./worker.child.js", import.meta.url));
 export const PROCESSES = 4;
@@ -27,7 +27,7 @@ const MOST_QUIET_MS = 60_000;
 const END_MS = 60_000;
 
 /** One fault of a backend. inflict() resolves when it is over. */
-export interface Fault {
+export interface BackendFault {
   readonly name: string;
   inflict(random: Random): Promise<void>;
 }
@@ -41,14 +41,14 @@ export interface Place extends AsyncDisposable {
   /** A URL that is never disturbed. */
   readonly directUrl: string;
   /** In addition to the faults of every process, which is killed, or stopped past its ttl. */
-  readonly faults: readonly Fault[];
+  readonly faults: readonly BackendFault[];
   /** The backend's own record, not what the engine says of it; fails while the backend is down. */
   truth(resource: string): Promise<readonly TrueGrant[]> | readonly TrueGrant[];
   /** Whether the grants of a dead process end early. */
   readonly noticesDeath?: boolean;
 }
 
-export interface Terms {
+export interface TortureTerms {
   readonly forMs: number;
   readonly seed: number;
   /** Fewer grants or faults than these prove nothing. */
@@ -57,12 +57,12 @@ export interface Terms {
 }
 
 /** For every test run: enough to see that it works, even on a busy machine. */
-export const MOMENT: Terms = { forMs: 5_000, seed: 1, leastGrants: 50, leastFaults: 5 };
+export const MOMENT: TortureTerms = { forMs: 5_000, seed: 1, leastGrants: 50, leastFaults: 5 };
 
 /**
  * For the long tests. A failure names the seed, which gives the same faults, not the same schedule.
  */
-export const MINUTE: Terms = {
+export const MINUTE: TortureTerms = {
   forMs: 60_000,
   seed: Number(process.env.HOLDFAST_SEED ?? randomInt(1_000_000)),
   leastGrants: 2_000,
@@ -70,7 +70,7 @@ export const MINUTE: Terms = {
 };
 
 /** Lets processes contend on a backend under faults, and checks what they logged. */
-export async function torture(place: Place, terms: Terms): Promise<void> {
+export async function torture(place: Place, terms: TortureTerms): Promise<void> {
   const run = new TortureRun(place, terms);
   try {
     await run.contend();
@@ -83,22 +83,22 @@ export async function torture(place: Place, terms: Terms): Promise<void> {
 
 class TortureRun {
   readonly #place: Place;
-  readonly #terms: Terms;
+  readonly #terms: TortureTerms;
   readonly #random: Random;
   readonly #folder = mkdtempSync(join(tmpdir(), "torture-"));
-  readonly #register = new Register();
+  readonly #register = new TokenRegister();
   readonly #readings: Reading[] = [];
   readonly #children = new Map<number, ChildProcess>();
   readonly #stopped = new Set<ChildProcess>();
   readonly #faults: Record<string, number> = {};
   readonly #died: string[] = [];
-  readonly #killed: Entry[] = [];
+  readonly #killed: LogEntry[] = [];
   #started = 0;
   #unread = 0;
   #over = false;
   #quietFrom = Infinity;
 
-  constructor(place: Place, terms: Terms) {
+  constructor(place: Place, terms: TortureTerms) {
     this.#place = place;
     this.#terms = terms;
     this.#random = randomOf(terms.seed);
@@ -311,11 +311,11 @@ class TortureRun {
     this.#faults[fault] = (this.#faults[fault] ?? 0) + 1;
   }
 
-  #entries(): Entry[] {
+  #entries(): LogEntry[] {
     return readdirSync(this.#folder).flatMap((file) => {
       const lines = readFileSync(join(this.#folder, file), "utf8").split("\n");
       // The last line of a killed process may be incomplete.
-      return lines.filter((line) => line.endsWith("}")).map((line) => JSON.parse(line) as Entry);
+      return lines.filter((line) => line.endsWith("}")).map((line) => JSON.parse(line) as LogEntry);
     });
   }
 }

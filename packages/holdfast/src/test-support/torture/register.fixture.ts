@@ -12,7 +12,7 @@ export interface RegisterAnswer {
 }
 
 /** A number that only the newest holder can write: a read registers a token, a write checks it. */
-export class Register {
+export class TokenRegister {
   readonly wrongs: string[] = [];
   refused = 0;
   #mark = 0n;

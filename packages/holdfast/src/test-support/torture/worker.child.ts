@@ -11,7 +11,7 @@ import { EngineError, HoldfastError, LeaseLostError } from "../../errors.js";
 import type { Locks } from "../../locks.js";
 import type { AcquireOptions } from "../../options.js";
 import { type Random, randomOf } from "../seeded-random.fixture.js";
-import { COUNTED, type Entry, type WorkerJob } from "./history.fixture.js";
+import { COUNTED, type LogEntry, type WorkerJob } from "./history.fixture.js";
 import type { Asked, RegisterAnswer } from "./register.fixture.js";
 
 const SIGHT_EVERY_MS = 8;
@@ -44,7 +44,7 @@ await locks.close();
 process.exit(0);
 
 /** Written synchronously, so that nothing is lost when the process is killed. */
-function note(entry: Entry): void {
+function note(entry: LogEntry): void {
   writeSync(log, `${JSON.stringify(entry)}\n`);
 }
 
@@ -109,7 +109,7 @@ async function groups(random: Random): Promise<void> {
     while (!enough && hostInstant() < until) await sleep(20);
     look();
     clearInterval(sights);
-    await Promise.all([...held].map(([id, lease]) => giveBack(id, lease).catch(ended)));
+    await Promise.all([...held].map(([id, lease]) => releaseLease(id, lease).catch(ended)));
     await sleep(random(100));
   }
 }
@@ -164,7 +164,7 @@ async function hold(lease: Lease, random: Random): Promise<void> {
     look();
   } finally {
     clearInterval(sights);
-    await giveBack(id, lease);
+    await releaseLease(id, lease);
   }
 }
 
@@ -176,7 +176,7 @@ function idOf(): string {
  * A lost lease is not released, so its lock-delay follows. A revoked one is released, because its
  * revocation waits for that.
  */
-async function giveBack(id: string, lease: Lease): Promise<void> {
+async function releaseLease(id: string, lease: Lease): Promise<void> {
   const { reason } = lease.signal;
   const isRevoked = reason instanceof LeaseLostError && reason.reason === "revoked";
   if (lease.held || isRevoked) note({ e: "gives-back", lease: id });

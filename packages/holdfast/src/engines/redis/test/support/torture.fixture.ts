@@ -8,8 +8,8 @@ import {
   restartFault,
 } from "../../../../test-support/torture/faults.fixture.js";
 import {
+  type BackendFault,
   disposeAll,
-  type Fault,
   type Place,
 } from "../../../../test-support/torture/player.fixture.js";
 import { truth } from "./record.fixture.js";
@@ -42,8 +42,8 @@ export async function redisPlace(): Promise<Place> {
 }
 
 /** Faults that exist only with Redis. */
-function serverFaults(admin: Redis): Fault[] {
-  const tell = (name: string, ...command: [string, ...string[]]): Fault => ({
+function serverFaults(admin: Redis): BackendFault[] {
+  const tell = (name: string, ...command: [string, ...string[]]): BackendFault => ({
     name,
     inflict: async () => void (await admin.call(...command)),
   });

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "../../../../connect.js";
-import type { Fault, Place } from "../../../../test-support/torture/player.fixture.js";
+import type { BackendFault, Place } from "../../../../test-support/torture/player.fixture.js";
 import { openDatabase } from "../../file/database.js";
 import { resolveSqlite } from "../../options.js";
 import { trueGrants } from "./harness.fixture.js";
-import { TestServer } from "./test-server.fixture.js";
+import { SqliteTestServer } from "./test-server.fixture.js";
 
 const TTL_MS = 1_500;
 const LONGEST_LOCK_MS = 600;
@@ -12,7 +12,7 @@ const BEGINS = 1_000;
 
 /** One file. The faults are processes that die, that stop, or that keep the write lock. */
 export async function sqlitePlace(): Promise<Place> {
-  const server = new TestServer();
+  const server = new SqliteTestServer();
   await (await connect(server.url)).close();
   const records = await openDatabase(resolveSqlite({ path: server.path }), "quick");
   return {
@@ -43,7 +43,7 @@ async function begin(client: { exec(sql: string): void }): Promise<void> {
 }
 
 /** Another connection keeps the write lock for a while. */
-function locked(path: string): Fault {
+function locked(path: string): BackendFault {
   return {
     name: "file locked",
     inflict: async (random) => {

@@ -7,8 +7,8 @@ import {
   restartFault,
 } from "../../../../test-support/torture/faults.fixture.js";
 import {
+  type BackendFault,
   disposeAll,
-  type Fault,
   type Place,
 } from "../../../../test-support/torture/player.fixture.js";
 import { resolveZookeeper } from "../../options.js";
@@ -29,8 +29,8 @@ export async function zookeeperPlace(hold: "session" | "ttl"): Promise<Place> {
   const { location } = resolveZookeeper({ hosts: "h", hold });
   const hosts = servers.members.map(({ port }) => ({ host: "127.0.0.1", port }));
   const reader = new Session({ hosts, timeoutMs: READER_MS, tls: null, digest: null }, () => {});
-  // A member that is still joining counts for nothing: two would be out at once.
-  const whenWhole = (fault: Fault): Fault => ({
+  // A member that is still joining does not serve. With another fault two would be out at once.
+  const whenWhole = (fault: BackendFault): BackendFault => ({
     ...fault,
     inflict: async (random) => {
       await servers.whole();

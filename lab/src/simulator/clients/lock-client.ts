@@ -9,7 +9,7 @@ import type { Checker } from "../checker.js";
 import type { Plan } from "../plan.js";
 import type { Random } from "../random.js";
 import type { World } from "../world.js";
-import { HeldLease, type Holder } from "./held-lease.js";
+import { ClientLease, type Holder } from "./client-lease.js";
 import { oversee } from "./oversight.js";
 import { Process } from "./process.js";
 import { wrongQuorums } from "./wrong-quorums.js";
@@ -147,7 +147,7 @@ export class LockClient extends Process {
         return;
       }
       const from = this.#flaws.countsFromReply ? this.now() : since;
-      new HeldLease(this.#holder(request), { ...request, ...outcome, since: from }).start();
+      new ClientLease(this.#holder(request), { ...request, ...outcome, since: from }).start();
     } else if (outcome.kind === "busy") {
       const laterMs = Math.min(outcome.retryAfterMs, this.#random.between(30, 200));
       this.timer(laterMs, () => this.#try(request));

@@ -48,7 +48,7 @@ import { Keys } from "./queue/keys.js";
 import { LongQueues } from "./queue/long-queues.js";
 import { viewsOf } from "./queue/queue.js";
 import { QueueReader } from "./queue/queue-reader.js";
-import { Turns } from "./queue/turns.js";
+import { QueueTurns } from "./queue/queue-turns.js";
 import { WaiterKeys } from "./queue/waiter-keys.js";
 
 const DAY_MS = 86_400_000;
@@ -96,7 +96,7 @@ export class EtcdEngine implements Engine {
     });
     const queueReader = new QueueReader(client, keys);
     const waiterKeys = new WaiterKeys(client);
-    const turns = new Turns(client, keys, leasePool, queueReader, waiterKeys);
+    const turns = new QueueTurns(client, keys, leasePool, queueReader, waiterKeys);
     const watches = new Watches(client);
     const notifications = new Notifications(client, keys, engineId, leases, trackedClaims);
     const pushedGrants = new PushedGrants(

@@ -9,7 +9,7 @@ import { readRecord } from "../queue/key-record.js";
 import type { Keys } from "../queue/keys.js";
 import { isSame, type Predecessor } from "../queue/queue.js";
 import { HEAD_SIZE } from "../queue/queue-reader.js";
-import type { Turns } from "../queue/turns.js";
+import type { QueueTurns } from "../queue/queue-turns.js";
 import type { TrackedClaims, WaitingClaim } from "./tracked-claims.js";
 
 const LOOK_MS = 5_000;
@@ -25,7 +25,7 @@ type RecordGrant = (ref: GrantRef, holds: Holds, times: CallTimes) => Promise<Gr
 interface Tools {
   readonly keys: Keys;
   readonly leases: Leases;
-  readonly turns: Turns;
+  readonly turns: QueueTurns;
   readonly trackedClaims: TrackedClaims;
   readonly watches: Watches;
 }

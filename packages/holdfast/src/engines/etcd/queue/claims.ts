@@ -7,7 +7,7 @@ import { newRecord, writeRecord } from "./key-record.js";
 import type { Keys } from "./keys.js";
 import type { LongQueues } from "./long-queues.js";
 import type { QueueReader } from "./queue-reader.js";
-import type { Turns } from "./turns.js";
+import type { QueueTurns } from "./queue-turns.js";
 import type { WaiterKeys } from "./waiter-keys.js";
 
 interface Tools {
@@ -15,7 +15,7 @@ interface Tools {
   readonly keys: Keys;
   readonly leasePool: LeasePool;
   readonly queueReader: QueueReader;
-  readonly turns: Turns;
+  readonly turns: QueueTurns;
   readonly waiterKeys: WaiterKeys;
   readonly longQueues: LongQueues;
   readonly engineId: string;

@@ -12,7 +12,7 @@ import { type Keys, markersIn } from "./keys.js";
 import { isFarBehind, MOST_HOLDERS } from "./long-queues.js";
 import { type Predecessor, Queue, type QueueMember } from "./queue.js";
 import { HEAD_SIZE, type QueueReader } from "./queue-reader.js";
-import type { Turns } from "./turns.js";
+import type { QueueTurns } from "./queue-turns.js";
 import type { WaiterKeys } from "./waiter-keys.js";
 
 const MOST_GETS = 100;
@@ -28,7 +28,7 @@ interface Tools {
   readonly keys: Keys;
   readonly leasePool: LeasePool;
   readonly queueReader: QueueReader;
-  readonly turns: Turns;
+  readonly turns: QueueTurns;
   readonly waiterKeys: WaiterKeys;
   readonly trackedClaims: TrackedClaims;
 }

@@ -7,7 +7,7 @@ import type { ClaimAnswer } from "./claim-answer.js";
 import { newRecord, readRecord, writeRecord } from "./key-record.js";
 import { type Keys, markersIn } from "./keys.js";
 import { HEAD_SIZE, type QueueReader } from "./queue-reader.js";
-import type { Turns } from "./turns.js";
+import type { QueueTurns } from "./queue-turns.js";
 import type { WaiterKeys } from "./waiter-keys.js";
 
 /** A reading of a long queue can be used for this long without reading it again. */
@@ -19,7 +19,7 @@ interface Tools {
   readonly client: EtcdClient;
   readonly keys: Keys;
   readonly queueReader: QueueReader;
-  readonly turns: Turns;
+  readonly turns: QueueTurns;
   readonly waiterKeys: WaiterKeys;
   readonly trackedClaims: TrackedClaims;
   readonly engineId: string;

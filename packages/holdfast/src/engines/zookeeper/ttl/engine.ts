@@ -35,7 +35,7 @@ import { signatureOf, tokenInUse, withGrant, withoutGrant, withTombstone } from 
 import { Notifications } from "./notifications.js";
 import { RecordStore } from "./record-store.js";
 import { type Decision, RecordUpdates } from "./record-updates.js";
-import { goneFrom, grantOf, holderViews, livingGrant } from "./record-view.js";
+import { findGrant, goneFrom, holderViews, livingGrant } from "./record-view.js";
 
 const DAY_MS = 86_400_000;
 /**
@@ -159,14 +159,14 @@ export class ZookeeperTtlEngine implements Engine {
       (session) => prove(session, path, until),
     );
     const [view] = await Promise.all([this.#updates.read(path, until), proof]);
-    const found = view === null ? null : grantOf(view, token);
+    const found = view === null ? null : findGrant(view, token);
     return found !== null && found.grant.mode === mode && !found.grant.revoked;
   }
 
   async revoke({ resource, token, force }: RevokeRef, call: Call): Promise<"revoked" | "gone"> {
     const path = pathOf(this.#terms.location, resource);
     return this.#updates.update(path, this.#enter(call), (view) => {
-      const found = grantOf(view, token);
+      const found = findGrant(view, token);
       if (found === null || tokenInUse(found.grant) !== token) return ["gone", null];
       const { hash, grant } = found;
       const next = force

@@ -20,7 +20,7 @@ export function livingGrant({ grants }: RecordView, hash: string): ObservedGrant
 }
 
 /** The living grant that this token belongs to. */
-export function grantOf({ grants }: RecordView, token: bigint): ObservedGrant | null {
+export function findGrant({ grants }: RecordView, token: bigint): ObservedGrant | null {
   const owns = ({ leftMs, grant }: ObservedGrant) => {
     const first = BigInt(grant.token);
     return leftMs > 0 && token >= first && token < first + BigInt(grant.tokens);

@@ -34,7 +34,7 @@ export interface SimulatedGrant {
 }
 
 /** One lease from its grant on: work, renewals, and one of its ends. */
-export class HeldLease {
+export class ClientLease {
   readonly #holder: Holder;
   readonly #id: string;
   readonly #belief: Belief;

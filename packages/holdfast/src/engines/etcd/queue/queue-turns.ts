@@ -25,7 +25,7 @@ const MOST_CHANGES = 4;
  * holder when its key says so. Every transaction here is safe to repeat: its second copy finds the
  * work of the first.
  */
-export class Turns {
+export class QueueTurns {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
   readonly #leasePool: LeasePool;

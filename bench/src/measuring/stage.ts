@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Contender, Content, OpenContext, Suite, TestServer } from "./suite.js";
+import type { BenchServer, Contender, Content, OpenContext, Suite } from "./suite.js";
 import { Worker } from "./worker/worker-process.js";
 
 const TTL_MS = 30_000;
@@ -28,7 +28,7 @@ export class Stage implements AsyncDisposable {
   readonly #suite: Suite;
   readonly #workers: Worker[] = [];
   readonly #owned: AsyncDisposable[] = [];
-  #server: TestServer | null = null;
+  #server: BenchServer | null = null;
 
   private constructor(suite: Suite, contender: Contender, extent: Extent) {
     this.#suite = suite;
@@ -67,11 +67,11 @@ export class Stage implements AsyncDisposable {
   }
 
   /** Null where the suite has no server. */
-  get server(): TestServer | null {
+  get server(): BenchServer | null {
     return this.#server;
   }
 
-  get requiredServer(): TestServer {
+  get requiredServer(): BenchServer {
     if (this.#server === null) throw new Error(`the suite ${this.#suite.name} has no server`);
     return this.#server;
   }

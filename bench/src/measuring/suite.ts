@@ -4,7 +4,7 @@ import type { ContendOrder, ContendReport } from "./worker/contend.js";
 /** Whether a lock works inside one process only, or between all processes of the host. */
 export type Reach = "process" | "host";
 
-export interface Release {
+export interface ReleaseLock {
   (): Promise<unknown>;
   /**
    * Where another program holds the lock: the instants that it measured. leftAt is set by the
@@ -18,12 +18,12 @@ export interface Subject {
   /**
    * Acquires the resource that all waiters want, unless another is named. May reject with GaveUp.
    */
-  acquire(resource?: string): Promise<Release>;
+  acquire(resource?: string): Promise<ReleaseLock>;
   /**
    * Like acquire, and renews until released. Absent where `acquire` renews, or the lock cannot
    * renew.
    */
-  keep?(resource: string): Promise<Release>;
+  keep?(resource: string): Promise<ReleaseLock>;
   /** Present where another program runs the loops. */
   contend?(order: ContendOrder): Promise<ContendReport>;
   /** How often the lock called its backend so far, where that can be counted. */
@@ -63,7 +63,7 @@ export interface Traces {
 }
 
 /** A server, started anew for every measurement. */
-export interface TestServer extends AsyncDisposable {
+export interface BenchServer extends AsyncDisposable {
   readonly url: string;
   roundTrip(): Promise<unknown>;
   /**
@@ -99,13 +99,13 @@ export interface Contender {
   open(context: OpenContext): Promise<Subject>;
 }
 
-export type Kind = "rate" | "ms" | "part" | "times" | "percent" | "count" | "bytes" | "each";
+export type ColumnKind = "rate" | "ms" | "part" | "times" | "percent" | "count" | "bytes" | "each";
 export type Better = "more" | "less";
 
 export interface Column {
   readonly key: string;
   readonly title: string;
-  readonly kind: Kind;
+  readonly kind: ColumnKind;
   /** Where it differs from the scenario's. */
   readonly better?: Better;
 }
@@ -180,6 +180,6 @@ export interface Suite {
   /** How long contenders run before it counts; a quarter of the measured time if absent. */
   readonly warmUpMs?: number;
   /** Left out by a suite that needs no server. */
-  startTestServer?(): Promise<TestServer>;
+  startTestServer?(): Promise<BenchServer>;
   readonly requirements: readonly Requirement[];
 }

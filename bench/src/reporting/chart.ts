@@ -1,4 +1,4 @@
-import { show } from "./numbers.js";
+import { formatNumber } from "./numbers.js";
 import { headline, type Table } from "./report.js";
 
 const WIDTH = 820;
@@ -35,7 +35,7 @@ export function chart(table: Table): string {
   const note = `${column.title}, ${order}${scale.ticks.length > 0 ? ", logarithmic scale" : ""}`;
   const grid = scale.ticks.map((tick) => {
     const x = round(NAMES + scale.x(tick));
-    const label = escapeText(show(tick, column.kind));
+    const label = escapeText(formatNumber(tick, column.kind));
     return [
       `<line class="grid" x1="${x}" x2="${x}" y1="${TOP - 8}" y2="${height - BOTTOM}"/>`,
       `<text class="small" x="${x}" y="${height - 10}" text-anchor="middle">${label}</text>`,
@@ -48,7 +48,7 @@ export function chart(table: Table): string {
     return [
       `<text x="${NAMES - 10}" y="${base}" text-anchor="end">${escapeText(row.name)}</text>`,
       `<rect class="${row.ours ? "ours" : "theirs"}" x="${NAMES}" y="${y}" width="${width}" height="${BAR}" rx="3"/>`,
-      `<text x="${NAMES + width + 8}" y="${base}">${escapeText(show(value, column.kind))}</text>`,
+      `<text x="${NAMES + width + 8}" y="${base}">${escapeText(formatNumber(value, column.kind))}</text>`,
     ].join("\n");
   });
   return `${[

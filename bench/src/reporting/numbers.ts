@@ -1,7 +1,7 @@
-import type { Kind } from "../measuring/suite.js";
+import type { ColumnKind } from "../measuring/suite.js";
 
 /** Numbers as a person reads them: three digits that count, and a unit. */
-export function show(value: number | undefined, kind: Kind): string {
+export function formatNumber(value: number | undefined, kind: ColumnKind): string {
   if (value === undefined || Number.isNaN(value)) return "";
   if (kind === "ms") return duration(value);
   if (kind === "rate") return `${short(value)}/s`;

@@ -1,5 +1,12 @@
 import type { Machine } from "../measuring/machine.js";
-import type { Better, Column, Kind, Measures, Requirement, Scenario } from "../measuring/suite.js";
+import type {
+  Better,
+  Column,
+  ColumnKind,
+  Measures,
+  Requirement,
+  Scenario,
+} from "../measuring/suite.js";
 
 export interface Row {
   readonly contender: string;
@@ -30,7 +37,7 @@ export interface Verdict {
   readonly atLeast: number | null;
   readonly atMost: number | null;
   /** How to read the number: a column's own kind, or "times" for a comparison. */
-  readonly kind: Kind;
+  readonly kind: ColumnKind;
   /** Null when this run did not measure it. */
   readonly got: number | null;
   readonly met: boolean | null;
@@ -77,7 +84,7 @@ export function judge(requirements: readonly Requirement[], tables: readonly Tab
 function find(
   requirement: Requirement,
   tables: readonly Table[],
-): { got: number | null; kind: Kind } {
+): { got: number | null; kind: ColumnKind } {
   const kind = "against" in requirement ? "times" : "each";
   const table = tables.find(({ scenario }) => scenario === requirement.scenario);
   const key = requirement.column ?? table?.columns[0]?.key;

@@ -1,4 +1,4 @@
-import { show } from "./numbers.js";
+import { formatNumber } from "./numbers.js";
 import type { Report, Row, Table, Verdict } from "./report.js";
 
 /** A table as texts, for any output format. */
@@ -26,10 +26,10 @@ export function tableCells(table: Table): TableCells {
     lines: rows.map(({ name, ours, measures, spread, ratio }) => ({
       ours,
       texts: [
-        ...[name, show(measures![first!.key], first!.kind)],
-        ...optional(spreads, show(spread ?? undefined, "percent")),
-        ...optional(compares, show(ratio ?? undefined, "times")),
-        ...rest.map(({ key, kind }) => show(measures![key], kind)),
+        ...[name, formatNumber(measures![first!.key], first!.kind)],
+        ...optional(spreads, formatNumber(spread ?? undefined, "percent")),
+        ...optional(compares, formatNumber(ratio ?? undefined, "times")),
+        ...rest.map(({ key, kind }) => formatNumber(measures![key], kind)),
       ],
     })),
     absences: absences(table.rows),
@@ -64,6 +64,8 @@ export function verdictTexts({ atLeast, atMost, kind, got }: Verdict): {
   got: string | null;
 } {
   const wanted =
-    atMost === null ? `at least ${show(atLeast!, kind)}` : `at most ${show(atMost, kind)}`;
-  return { wanted, got: got === null ? null : show(got, kind) };
+    atMost === null
+      ? `at least ${formatNumber(atLeast!, kind)}`
+      : `at most ${formatNumber(atMost, kind)}`;
+  return { wanted, got: got === null ? null : formatNumber(got, kind) };
 }

@@ -16,7 +16,7 @@ export const FAIRNESS: Column = { key: "jain", title: "Jain", kind: "part" };
 export const CALLS: Column = { key: "calls", title: "commands", kind: "each", better: "less" };
 export const GAVE_UP: Column = { key: "gaveUp", title: "gave up", kind: "count", better: "less" };
 
-interface Contention {
+interface ContentionTerms {
   readonly processes: number;
   readonly waiters: number;
   /** Whether each waiter wants its own resource; otherwise all want the same. */
@@ -40,7 +40,7 @@ const SHORT: Cut = { slicesARound: 30, part: 0.1, leadInMs: 150 };
 const LONG: Cut = { slicesARound: 3, part: 1, leadInMs: 400 };
 
 /** Several processes, each with several waiters, that take turns. */
-export function contention({ processes, waiters, apart = false }: Contention) {
+export function contention({ processes, waiters, apart = false }: ContentionTerms) {
   const contended = processes * waiters > 1 && !apart;
   const { slicesARound, part, leadInMs } = contended ? LONG : SHORT;
   const open = async (stage: Stage): Promise<Runner<Slice>> => {

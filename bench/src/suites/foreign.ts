@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { SectionLog } from "../measuring/section-log.js";
-import type { Release, Subject } from "../measuring/suite.js";
+import type { ReleaseLock, Subject } from "../measuring/suite.js";
 import type { ContendOrder, ContendReport } from "../measuring/worker/contend.js";
 
 const NS_A_MS = 1e6;
@@ -17,7 +17,7 @@ export async function openForeign(file: string, args: readonly string[]): Promis
   return {
     async acquire() {
       const enteredAt = await program.ask("acquire", "held");
-      const instants: Release["instants"] = { enteredAt, leftAt: Number.NaN };
+      const instants: ReleaseLock["instants"] = { enteredAt, leftAt: Number.NaN };
       const release = async () => {
         instants.leftAt = await program.ask("release", "released");
       };

@@ -31,7 +31,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "validity counts from the answer",
-    flaws: { contender: { countsFromReply: true } },
+    flaws: { client: { countsFromReply: true } },
     seed: 4429,
     hunt: ALL,
   },
@@ -63,7 +63,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "an older call of a repeated claim takes back what the newer one was granted",
-    flaws: { contender: { kind: "Outspoken" }, node: { endsNewerCalls: true } },
+    flaws: { client: { kind: "Outspoken" }, node: { endsNewerCalls: true } },
     seed: 696,
     hunt: ALL,
   },
@@ -93,7 +93,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "validity is not shortened by what clocks may differ",
-    flaws: { contender: { ignoresDrift: true } },
+    flaws: { client: { ignoresDrift: true } },
     seed: 384,
     hunt: ALL,
   },
@@ -117,13 +117,13 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "what was given up stays on the first node",
-    flaws: { contender: { kind: "Forgetful" } },
+    flaws: { client: { kind: "Forgetful" } },
     seed: 171,
     hunt: ALL,
   },
   {
     name: "what is accepted after it was given up stays",
-    flaws: { contender: { kind: "Heedless" } },
+    flaws: { client: { kind: "Heedless" } },
     seed: 84,
     hunt: ALL,
   },
@@ -147,13 +147,13 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a node whose clock was set counts",
-    flaws: { contender: { kind: "Trusting" } },
+    flaws: { client: { kind: "Trusting" } },
     seed: 1337,
     hunt: ALL,
   },
   {
     name: "a client with other terms certifies a node",
-    flaws: { contender: { kind: "Intruding" } },
+    flaws: { client: { kind: "Intruding" } },
     seed: 472,
     hunt: ALL,
   },

@@ -1,7 +1,7 @@
 import { Random } from "./random.js";
 import { SPECIALS, specialPlan } from "./special-plans.js";
 
-export type Fault =
+export type PlannedFault =
   | {
       readonly kind: "crash";
       readonly atMs: number;
@@ -103,7 +103,7 @@ export interface Plan {
   readonly otherTtls: number;
   /** The fraction of leases that are left to expire instead of released. */
   readonly left: number;
-  readonly faults: readonly Fault[];
+  readonly faults: readonly PlannedFault[];
   /**
    * What must hold. Tokens and progress always; exclusion unless a clock was set without notice.
    */
@@ -174,7 +174,7 @@ function tidyPlan(random: Random, base: Base): Plan {
 
 function troubledPlan(random: Random, base: Base, sets: boolean): Plan {
   const ttlMs = random.pick([100, 150, 250]);
-  const faults: Fault[] = [];
+  const faults: PlannedFault[] = [];
   const count = random.below(5);
   for (let i = 0; i < count; i++) faults.push(faultOf(random, base, ttlMs, sets));
   return {
@@ -224,7 +224,7 @@ function relapsePlan(random: Random, base: Base): Plan {
   };
 }
 
-function faultOf(random: Random, base: Base, ttlMs: number, sets: boolean): Fault {
+function faultOf(random: Random, base: Base, ttlMs: number, sets: boolean): PlannedFault {
   const atMs = random.between(0, 2 * ttlMs);
   const node = random.below(base.nodes);
   const client = random.below(base.clients);

@@ -1,11 +1,11 @@
 import { Quorum, type ResolvedQuorum, resolveQuorum } from "holdfast/internal/quorum";
 import { Checker } from "./checker.js";
-import { Contender, type ContenderFlaws } from "./clients/contender.js";
+import { type ClientFlaws, LockClient } from "./clients/lock-client.js";
 import { Stranger } from "./clients/stranger.js";
 import { withheld } from "./clients/withheld.js";
 import { wrongQuorums } from "./clients/wrong-quorums.js";
 import { Wire } from "./nodes/network.js";
-import type { NodeFlaws } from "./nodes/simulated-node.js";
+import type { NodeFlaws } from "./nodes/node-flaws.js";
 import { Site } from "./nodes/site.js";
 import type { Plan } from "./plan.js";
 import { Random } from "./random.js";
@@ -23,7 +23,7 @@ const SETTLING_MS = 400;
 /** Deliberate mistakes in the nodes, in the clients or between them. */
 export interface Flaws {
   readonly node?: NodeFlaws;
-  readonly contender?: ContenderFlaws;
+  readonly client?: ClientFlaws;
   readonly skipsQuarantine?: boolean;
   readonly releasesWhereAccepted?: boolean;
   readonly writeQuorum?: number;
@@ -52,28 +52,28 @@ export function run(plan: Plan, flaws: Flaws = {}): Result {
   const hasGrant = (id: string) => sites.some((site) => site.left(id) > 0);
   let processes = 0;
   const begin = () => {
-    const flawsOf = flaws.contender ?? {};
+    const flawsOf = flaws.client ?? {};
     const index = processes++;
     const parts = [world, random, plan, index, checker, flawsOf, hasGrant, done] as const;
-    const contender = new Contender(...parts);
-    const wires = sites.map((site) => new Wire(world, random, plan, site, contender, checker));
+    const client = new LockClient(...parts);
+    const wires = sites.map((site) => new Wire(world, random, plan, site, client, checker));
     const nodes = flaws.releasesWhereAccepted ? wires.map(withheld) : wires;
-    contender.start(nodes, terms);
-    return contender;
+    client.start(nodes, terms);
+    return client;
   };
-  const contenders = Array.from({ length: plan.clients }, begin);
+  const clients = Array.from({ length: plan.clients }, begin);
   const end = (client: number, backMs: number | null) => {
-    if (!contenders[client]!.die()) return;
+    if (!clients[client]!.die()) return;
     if (backMs === null) return done();
     world.after(backMs, () => {
-      contenders[client] = begin();
+      clients[client] = begin();
     });
   };
   if (plan.stranger && terms.agreement !== "") {
-    const kind = flaws.contender?.kind === "Intruding" ? wrongQuorums.Intruding : Quorum;
+    const kind = flaws.client?.kind === "Intruding" ? wrongQuorums.Intruding : Quorum;
     new Stranger(world, random, plan, checker).start(sites, terms, kind);
   }
-  scheduleFaults(world, plan, sites, contenders, checker, end);
+  scheduleFaults(world, plan, sites, clients, checker, end);
   const isPlayed = play(world, () => finishedAt);
   if (!isPlayed) checker.fail(`${working} of ${plan.clients} clients never finished`);
   else if (plan.tidy) expectTidy(world, sites, checker, finishedAt);
@@ -101,7 +101,7 @@ function scheduleFaults(
   world: World,
   { faults }: Plan,
   sites: readonly Site[],
-  contenders: readonly Contender[],
+  clients: readonly LockClient[],
   checker: Checker,
   end: (client: number, backMs: number | null) => void,
 ): void {
@@ -109,7 +109,7 @@ function scheduleFaults(
   for (const fault of faults) {
     if (fault.kind === "crash" && fault.memory === "partial") sites[fault.node]!.keepSaving(last);
     world.after(fault.atMs, () => {
-      if (fault.kind === "pause") contenders[fault.client]!.pause(fault.forMs);
+      if (fault.kind === "pause") clients[fault.client]!.pause(fault.forMs);
       else if (fault.kind === "die") end(fault.client, fault.backMs);
       else {
         const site = sites[fault.node]!;

@@ -1,5 +1,5 @@
 // Plans about one situation each, which random faults rarely or never produce.
-import { type Base, type Fault, MAX_TTL_MS, PLAIN, type Plan } from "./plan.js";
+import { type Base, MAX_TTL_MS, PLAIN, type Plan, type PlannedFault } from "./plan.js";
 import type { Random } from "./random.js";
 
 type Maker = (random: Random, base: Base) => Plan;
@@ -22,7 +22,7 @@ function survivalPlan(random: Random, base: Base): Plan {
   const ttlMs = random.pick([200, MAX_TTL_MS]);
   const nodes = random.pick([3, 4, 5]);
   const clients = 2 + random.below(3);
-  const faults: Fault[] = [];
+  const faults: PlannedFault[] = [];
   // Enough time for the grant to reach all nodes.
   let atMs = 4 * ttlMs;
   for (let node = 0; node < nodes; node++) {
@@ -43,7 +43,7 @@ function survivalPlan(random: Random, base: Base): Plan {
   };
 }
 
-function troubleOf(random: Random, node: number, atMs: number, ttlMs: number): Fault {
+function troubleOf(random: Random, node: number, atMs: number, ttlMs: number): PlannedFault {
   const memory = random.pick(["full", "partial", "none", "hang"] as const);
   if (memory === "hang") return { kind: "hang", atMs, node, forMs: 1.5 * ttlMs };
   return { kind: "crash", atMs, node, downMs: random.between(1, 60), memory };
@@ -118,7 +118,7 @@ function mixedPlan(random: Random, base: Base): Plan {
   const majority = (nodes >> 1) + 1;
   const ttlMs = random.pick([100, 150, 250]);
   const stranger = random.chance(0.3);
-  const faults = Array.from({ length: random.below(4) }, (): Fault => {
+  const faults = Array.from({ length: random.below(4) }, (): PlannedFault => {
     // The stranger must learn that its terms differ before the nodes forget theirs.
     const atMs = random.between(0, 3 * ttlMs) + (stranger ? 200 : 0);
     const client = random.below(base.clients);
@@ -173,6 +173,6 @@ function reloadPlan(random: Random, base: Base): Plan {
 /** Claims without repeats, lost answers, changed ttls or readers. */
 const CERTAIN = { repeatMs: 0, unheard: 0, otherTtls: 0, readers: 0 } as const;
 
-function inOrder(faults: readonly Fault[]): Fault[] {
+function inOrder(faults: readonly PlannedFault[]): PlannedFault[] {
   return [...faults].sort((a, b) => a.atMs - b.atMs);
 }

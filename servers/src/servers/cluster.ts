@@ -60,7 +60,7 @@ function node(port: number, busPort: number): Promise<RedisServer> {
 }
 
 /** One line of CLUSTER NODES. */
-interface Line {
+interface ClusterLine {
   readonly id: string;
   readonly port: number;
   readonly isPrimary: boolean;
@@ -79,7 +79,8 @@ class Cluster {
   async primaryOf(key: string): Promise<RedisServer> {
     const { lines, port } = await this.#ask();
     const slot = Number(await redisCli(port, "CLUSTER", "KEYSLOT", key));
-    const serves = (line: Line) => line.slots.some(([from, to]) => from <= slot && slot <= to);
+    const serves = (line: ClusterLine) =>
+      line.slots.some(([from, to]) => from <= slot && slot <= to);
     return this.#server(lines.find((line) => line.isPrimary && !line.hasFailed && serves(line)));
   }
 
@@ -99,14 +100,14 @@ class Cluster {
     });
   }
 
-  #server(line: Line | undefined): RedisServer {
+  #server(line: ClusterLine | undefined): RedisServer {
     const found = this.#nodes.find(({ port }) => port === line?.port);
     if (found === undefined) throw new Error("no node of this cluster does that now");
     return found;
   }
 
   /** How the first node that answers sees the cluster. */
-  async #ask(): Promise<{ lines: Line[]; port: number }> {
+  async #ask(): Promise<{ lines: ClusterLine[]; port: number }> {
     const asked = this.#nodes.map(async ({ port }) => {
       const lines = parse(await redisCli(port, "CLUSTER", "NODES"));
       return { lines, port };
@@ -115,7 +116,7 @@ class Cluster {
   }
 }
 
-function parse(text: string): Line[] {
+function parse(text: string): ClusterLine[] {
   return text
     .trim()
     .split("\n")

@@ -69,8 +69,8 @@ export async function contend(subject: Subject, order: ContendOrder): Promise<Co
   const loops = Promise.all(Array.from({ length: order.waiters }, (_, waiter) => loop(waiter)));
   // The next contender starts when this one is quiet. We do not wait for a contender that polls
   // with pauses of many seconds.
-  const patience = order.until + FAREWELL_MS - instant();
-  await Promise.race([loops, pause(patience)]);
+  const leftMs = order.until + FAREWELL_MS - instant();
+  await Promise.race([loops, pause(leftMs)]);
   const pending = new Map([...waitingSince.entries()].filter(([, since]) => since < order.until));
   return { sections: log.pack(), pending, gaveUp, endedAt, cpuMs: cpuMs() - cpuBefore };
 }

@@ -1,5 +1,5 @@
 import { instant } from "../instant.js";
-import type { Release, Subject } from "../suite.js";
+import type { ReleaseLock, Subject } from "../suite.js";
 
 // Enough to keep the backend busy, and few enough that no call misses its deadline in our own
 // queue.
@@ -12,7 +12,7 @@ export function resourceName(index: number): string {
 /** Many resources that one worker process holds, and keeps renewed where the contender can. */
 export class Holdings {
   readonly #subject: Subject;
-  readonly #releases: Release[] = [];
+  readonly #releases: ReleaseLock[] = [];
 
   constructor(subject: Subject) {
     this.#subject = subject;
@@ -21,7 +21,7 @@ export class Holdings {
   /** Returns how many are held after that. */
   async add(count: number): Promise<number> {
     const from = this.#releases.length;
-    const acquired = new Array<Release>(count);
+    const acquired = new Array<ReleaseLock>(count);
     const { keep } = this.#subject;
     await spread(count, async (i) => {
       const name = resourceName(from + i);

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { within } from "../instant.js";
-import type { Reply, Request, Verbs } from "./worker.js";
+import type { Verbs, WorkerReply, WorkerRequest } from "./worker.js";
 
 const WORKER = fileURLToPath(new URL("./worker.js", import.meta.url));
 const CALL_TIMEOUT_MS = 30_000;
@@ -32,7 +32,7 @@ export class Worker {
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#lastWords = (this.#lastWords + text).slice(-LAST_WORDS);
     });
-    this.#child.on("message", (reply: Reply) => this.#settle(reply));
+    this.#child.on("message", (reply: WorkerReply) => this.#settle(reply));
     this.#exited = new Promise((resolve) => {
       this.#child.once("close", (code, signal) => {
         const words = this.#lastWords.trim();
@@ -49,7 +49,7 @@ export class Worker {
     const id = ++this.#lastId;
     const answer = new Promise<unknown>((resolve, reject) => {
       this.#pending.set(id, { resolve, reject });
-      const request: Request = { id, verb, order };
+      const request: WorkerRequest = { id, verb, order };
       this.#child.send(request, (error) => error && reject(error));
     });
     return within(CALL_TIMEOUT_MS, `a worker's ${verb}`, answer) as Answer<V>;
@@ -65,7 +65,7 @@ export class Worker {
     await this.#exited;
   }
 
-  #settle({ id, value, error }: Reply): void {
+  #settle({ id, value, error }: WorkerReply): void {
     const pending = this.#pending.get(id);
     this.#pending.delete(id);
     if (error === undefined) pending?.resolve(value);

@@ -1,5 +1,5 @@
 import { cpuMs, instant } from "../instant.js";
-import type { OpenContext, Release, Subject, Suite } from "../suite.js";
+import type { OpenContext, ReleaseLock, Subject, Suite } from "../suite.js";
 import { type ContendOrder, type ContendReport, contend } from "./contend.js";
 import { type Crowd, type CrowdReport, drain, gather } from "./crowd.js";
 import { Holdings } from "./holdings.js";
@@ -29,20 +29,20 @@ export interface Usage {
   readonly calls: number | null;
 }
 
-export interface Request {
+export interface WorkerRequest {
   readonly id: number;
   readonly verb: keyof Verbs;
   readonly order: unknown;
 }
 
-export interface Reply {
+export interface WorkerReply {
   readonly id: number;
   readonly value?: unknown;
   readonly error?: string;
 }
 
 let subject: Subject | null = null;
-let held: Release | null = null;
+let held: ReleaseLock | null = null;
 let holdings: Holdings | null = null;
 let crowd: Crowd | null = null;
 
@@ -83,12 +83,15 @@ const verbs: Verbs = {
 
 // The process that started this one has ended, so there is nothing left to do.
 process.on("disconnect", () => process.exit(1));
-process.on("message", (request: Request) => void answer(request));
+process.on("message", (request: WorkerRequest) => void answer(request));
 
-async function answer({ id, verb, order }: Request): Promise<void> {
+async function answer({ id, verb, order }: WorkerRequest): Promise<void> {
   const reply = await (verbs[verb] as (order: unknown) => Promise<unknown>)(order).then(
-    (value): Reply => ({ id, value }),
-    (error: unknown): Reply => ({ id, error: error instanceof Error ? error.message : `${error}` }),
+    (value): WorkerReply => ({ id, value }),
+    (error: unknown): WorkerReply => ({
+      id,
+      error: error instanceof Error ? error.message : `${error}`,
+    }),
   );
   process.send?.(reply);
 }

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { ensure } from "@holdfast/servers";
 import { instant } from "../../measuring/instant.js";
-import type { Contender, Release, Subject } from "../../measuring/suite.js";
+import type { Contender, ReleaseLock, Subject } from "../../measuring/suite.js";
 import { RESOURCE, sitOut } from "../terms.js";
 import { METHODS } from "./methods.js";
 
@@ -28,7 +28,7 @@ export const etcdctl: Contender = {
     const setpriv = ensure("setpriv");
     const lock = [ensure("etcdctl"), `--endpoints=${url}`, "lock", `--ttl=${ttlMs / 1e3}`];
     return {
-      async acquire(resource = RESOURCE): Promise<Release> {
+      async acquire(resource = RESOURCE): Promise<ReleaseLock> {
         // Without --pdeathsig it would keep waiting after this process is killed.
         const child = spawn(setpriv, ["--pdeathsig", "KILL", ...lock, resource], {
           env: { ...process.env, ETCDCTL_API: "3" },

@@ -1,11 +1,11 @@
 import { startEtcd } from "@holdfast/servers";
-import type { TestServer, Traces } from "../../measuring/suite.js";
+import type { BenchServer, Traces } from "../../measuring/suite.js";
 import { base64, Gateway } from "./gateway.js";
 
 const AT_ONCE = 100;
 
 /** Starts an etcd, with a connection that reads and, to measure a round trip, writes. */
-export async function startTestServer(): Promise<TestServer> {
+export async function startTestServer(): Promise<BenchServer> {
   const server = await startEtcd();
   const url = `127.0.0.1:${server.port}`;
   const gateway = new Gateway(url);

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { startMariadb } from "@holdfast/servers";
 import { init } from "holdfast/mysql";
 import mysql, { type RowDataPacket } from "mysql2/promise";
-import type { TestServer } from "../../measuring/suite.js";
+import type { BenchServer } from "../../measuring/suite.js";
 
 const PLANT = [
   `INSERT INTO holdfast_resources (name, last_token, used_us)
@@ -15,7 +15,7 @@ const PLANT = [
 ];
 
 /** Starts a MariaDB that flushes its log later, because the bench does not compare disks. */
-export async function startTestServer(): Promise<TestServer> {
+export async function startTestServer(): Promise<BenchServer> {
   const server = await startMariadb();
   const stop = () => server.stop();
   try {
@@ -30,7 +30,7 @@ export async function startTestServer(): Promise<TestServer> {
 export async function openTestServer(
   serverUrl: string,
   end = async (): Promise<void> => {},
-): Promise<TestServer> {
+): Promise<BenchServer> {
   const name = `bench_${randomBytes(6).toString("hex")}`;
   const founder = await mysql.createConnection(serverUrl);
   await founder.query(`CREATE DATABASE ${name} CHARACTER SET utf8mb4`);

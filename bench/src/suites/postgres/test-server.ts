@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { startPostgres } from "@holdfast/servers";
 import { init } from "holdfast/postgres";
 import pg from "pg";
-import type { TestServer } from "../../measuring/suite.js";
+import type { BenchServer } from "../../measuring/suite.js";
 
 /** One peer opens a session for each waiter, and there are up to 500 waiters. */
 const SETTINGS = ["shared_preload_libraries=pg_stat_statements", "max_connections=600"];
@@ -27,7 +27,7 @@ export function startServer() {
 }
 
 /** Starts a PostgreSQL. */
-export async function startTestServer(): Promise<TestServer> {
+export async function startTestServer(): Promise<BenchServer> {
   const server = await startServer();
   const stop = () => server.stop();
   try {
@@ -42,7 +42,7 @@ export async function startTestServer(): Promise<TestServer> {
 export async function openTestServer(
   serverUrl: string,
   end = async (): Promise<void> => {},
-): Promise<TestServer> {
+): Promise<BenchServer> {
   const name = `bench_${randomBytes(6).toString("hex")}`;
   const founder = await connected(serverUrl);
   await founder.query(`CREATE DATABASE ${name}`);

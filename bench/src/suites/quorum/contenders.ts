@@ -3,7 +3,7 @@ import { redisEngine } from "holdfast/redis";
 import { Redis } from "ioredis";
 // @ts-expect-error The map of its exports hides its types.
 import Redlock from "redlock";
-import type { Contender, OpenContext, Release, Subject } from "../../measuring/suite.js";
+import type { Contender, OpenContext, ReleaseLock, Subject } from "../../measuring/suite.js";
 import { holdfast } from "../holdfast.js";
 import { RESOURCE } from "../terms.js";
 import { DOWN_PREFIX, membersOf } from "./members.js";
@@ -33,7 +33,7 @@ export const redlock: Contender = {
   async open(context): Promise<Subject> {
     const clients = clientsOf(context, "five").map(({ client }) => client);
     const locks = new Redlock(clients) as {
-      acquire(names: string[], ttlMs: number, settings: object): Promise<{ release: Release }>;
+      acquire(names: string[], ttlMs: number, settings: object): Promise<{ release: ReleaseLock }>;
     };
     return {
       async acquire(resource = RESOURCE) {

@@ -1,7 +1,7 @@
 import { startRedis } from "@holdfast/servers";
 import { init } from "holdfast/quorum";
 import { Redis } from "ioredis";
-import type { TestServer } from "../../measuring/suite.js";
+import type { BenchServer } from "../../measuring/suite.js";
 import { DOWN_PREFIX, membersOf } from "./members.js";
 import { SlowRelay } from "./slow-relay.js";
 
@@ -12,7 +12,7 @@ const DELAY_MS = 2;
  * Five Redis servers that are 2 ms away each, and a sixth that has stopped: it takes the place of
  * the fifth in a second quorum on the same servers, under another prefix.
  */
-export async function startTestServer(): Promise<TestServer> {
+export async function startTestServer(): Promise<BenchServer> {
   const servers = await Promise.all(Array.from({ length: SERVERS }, () => startRedis()));
   const clients = servers.map(({ url }) => new Redis(url));
   for (const client of clients) client.on("error", () => {});

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Redis } from "ioredis";
-import type { Contender, Release, Subject } from "../../measuring/suite.js";
+import type { Contender, ReleaseLock, Subject } from "../../measuring/suite.js";
 import { RESOURCE, sitOut } from "../terms.js";
 import { openIoredis } from "./clients.js";
 import { UNCONTENDED } from "./terms.js";
@@ -39,7 +39,7 @@ export const queue: Contender = {
     const releaseSha = String(await client.script("LOAD", RELEASE));
     let last = 0;
     return {
-      async acquire(resource = RESOURCE): Promise<Release> {
+      async acquire(resource = RESOURCE): Promise<ReleaseLock> {
         const id = `${me}/${++last}`;
         const keys = [resource, `${resource}:queue`];
         // Registered before the call: the grant may arrive before the answer that says to wait.

@@ -2,14 +2,14 @@ import { Redlock as SesameRedlock } from "@sesamecare-oss/redlock";
 import type { Redis } from "ioredis";
 // @ts-expect-error The map of its exports hides its types.
 import Redlock from "redlock";
-import type { Contender, Release, Subject } from "../../measuring/suite.js";
+import type { Contender, ReleaseLock, Subject } from "../../measuring/suite.js";
 import { RESOURCE } from "../terms.js";
 import { ioredisFor } from "./clients.js";
 import { PEER_SITS_OUT, TUNED_SITS_OUT } from "./terms.js";
 
 /** What both editions of it have in common. */
 interface Edition {
-  acquire(names: string[], ttlMs: number, settings: object): Promise<{ release: Release }>;
+  acquire(names: string[], ttlMs: number, settings: object): Promise<{ release: ReleaseLock }>;
   using(names: string[], ttlMs: number, work: () => Promise<void>): Promise<void>;
 }
 

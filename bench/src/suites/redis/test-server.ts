@@ -1,11 +1,11 @@
 import { startRedis } from "@holdfast/servers";
 import { Redis } from "ioredis";
-import type { TestServer, Traces } from "../../measuring/suite.js";
+import type { BenchServer, Traces } from "../../measuring/suite.js";
 
 const KEYS_A_CALL = 1_000;
 
 /** Starts a Redis, with a connection that only reads. */
-export async function startTestServer(): Promise<TestServer> {
+export async function startTestServer(): Promise<BenchServer> {
   const server = await startRedis();
   const client = new Redis(server.url);
   // When the server is gone, the next call rejects. The event adds nothing.

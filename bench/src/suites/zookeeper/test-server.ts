@@ -1,5 +1,5 @@
 import { startZooKeeper } from "@holdfast/servers";
-import type { TestServer, Traces } from "../../measuring/suite.js";
+import type { BenchServer, Traces } from "../../measuring/suite.js";
 import { BareClient } from "./bare-client.js";
 
 const PROBE = "/probe";
@@ -8,7 +8,7 @@ const AT_ONCE = 500;
 const TICK_MS = 2_000;
 
 /** Starts a ZooKeeper, with a session that reads and, to measure a round trip, writes. */
-export async function startTestServer(): Promise<TestServer> {
+export async function startTestServer(): Promise<BenchServer> {
   const server = await startZooKeeper({ tickMs: TICK_MS });
   const client = await BareClient.open(server.hosts);
   await client.create(PROBE);

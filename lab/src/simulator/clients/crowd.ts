@@ -20,7 +20,7 @@ export interface CrowdPlan {
   readonly forMs: number;
 }
 
-export interface CrowdReport {
+export interface FairnessReport {
   readonly msPerGrant: number;
   /** How many scripts one node runs for each grant. */
   readonly scripts: number;
@@ -34,7 +34,7 @@ const LEAST_LOOK_MS = 5;
 const EPOCH_MS = 1_000_000;
 
 /** Measures speed and fairness of contenders on a network without faults. */
-export function playCrowd(plan: CrowdPlan): CrowdReport {
+export function playCrowd(plan: CrowdPlan): FairnessReport {
   const world = new World(Infinity);
   const random = new Random(plan.seed);
   const names = Array.from({ length: plan.nodes }, (_, i) => `n${i}`);
@@ -44,7 +44,7 @@ export function playCrowd(plan: CrowdPlan): CrowdReport {
   const delayMs = () => (plan.rttMs / 2) * random.between(0.9, 1.1);
   const nodes = names.map((name, i) => {
     const node = new SimulatedNode(name, "r", terms);
-    node.memory.certificate = node.certificate;
+    node.memory.certificate = node.life.certificate;
     node.onCall = (resource, ticket) => {
       for (const tell of listeners) world.after(delayMs(), () => tell(i, resource, ticket));
     };
@@ -63,7 +63,7 @@ export function playCrowd(plan: CrowdPlan): CrowdReport {
   });
   const all = Array.from({ length: plan.contenders }, (_, index) => {
     const contender = new CrowdClient(world, random, plan, terms, nodes.map(wireTo), index);
-    listeners.add((...notice) => contender.notices.hear(...notice));
+    listeners.add((...notice) => contender.notifications.hear(...notice));
     contender.start();
     return contender;
   });
@@ -79,7 +79,7 @@ export function playCrowd(plan: CrowdPlan): CrowdReport {
 }
 
 class CrowdClient {
-  readonly notices: ReleaseNotifications;
+  readonly notifications: ReleaseNotifications;
   grants = 0;
   readonly #world: World;
   readonly #random: Random;
@@ -110,9 +110,9 @@ class CrowdClient {
     this.#quorum = new Quorum(nodes, terms, {
       ...{ clock, random: seededRandom, mintNonce: () => "nonce", report: () => {} },
     });
-    this.notices = new ReleaseNotifications(clock, seededRandom);
-    this.notices.serve(this.#quorum);
-    this.notices.onChange(() => this.#wake());
+    this.notifications = new ReleaseNotifications(clock, seededRandom);
+    this.notifications.serve(this.#quorum);
+    this.notifications.onChange(() => this.#wake());
   }
 
   start(): void {

@@ -1,5 +1,5 @@
-/** What a node stores, like the scripts store it in Redis. */
-export interface Record {
+/** A grant as a node stores it, like the scripts store it in Redis. */
+export interface GrantRecord {
   readonly id: string;
   readonly mode: "x" | "s";
   readonly attempt: number;
@@ -8,17 +8,17 @@ export interface Record {
   readonly delay: number;
   /** The number of the last call that set `ends`. A call with a smaller number comes too late. */
   order: number;
-  /** Which of its tokens is in use. */
+  /** The index of the token in use. */
   index: number;
   revoked: boolean;
-  /** Its holder left it to expire. */
+  /** The holder left the grant behind: only time ends it. */
   left: boolean;
   ends: number;
   readonly born: number;
   readonly label: string;
 }
 
-export interface Waiter {
+export interface StoredWaiter {
   readonly ticket: number;
   readonly mode: "x" | "s";
   readonly arrivalMs: number;
@@ -26,7 +26,7 @@ export interface Waiter {
 }
 
 export class ResourceState {
-  records: Record[] = [];
+  records: GrantRecord[] = [];
   fence = 0;
   /** Until when the counter is kept. */
   fenceEnds = 0;
@@ -34,7 +34,7 @@ export class ResourceState {
   accepted: number[] = [];
   gone = new Map<string, { upTo: number; order: number; ends: number }>();
   /** The waiters, by id. */
-  queue = new Map<string, Waiter>();
+  queue = new Map<string, StoredWaiter>();
   called: { id: string; at: number } | null = null;
 
   copy(): ResourceState {
@@ -50,7 +50,8 @@ export class ResourceState {
   }
 }
 
-export class Memory {
+/** All that a node stores. */
+export class NodeMemory {
   states = new Map<string, ResourceState>();
   certificate: string | null = null;
   nonce: string | null = null;
@@ -64,8 +65,8 @@ export class Memory {
     return state;
   }
 
-  copy(): Memory {
-    const copy = new Memory();
+  copy(): NodeMemory {
+    const copy = new NodeMemory();
     for (const [name, state] of this.states) copy.states.set(name, state.copy());
     copy.certificate = this.certificate;
     copy.nonce = this.nonce;

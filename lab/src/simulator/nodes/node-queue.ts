@@ -1,9 +1,9 @@
-import type { ResourceState, Waiter } from "./node-memory.js";
+import type { ResourceState, StoredWaiter } from "./node-memory.js";
 
 const WAITS_MS = 2_500;
 const MOST_LOOKED_AT = 16;
 
-export interface Claimant {
+export interface QueuedClaim {
   readonly id: string;
   readonly mode: "x" | "s";
   readonly ticket: number;
@@ -11,19 +11,20 @@ export interface Claimant {
 
 export function enqueue(
   state: ResourceState,
-  who: Claimant & { arrivalMs: number },
+  claim: QueuedClaim & { arrivalMs: number },
   at: number,
 ): void {
-  const { id, ticket, mode, arrivalMs } = who;
+  const { id, ticket, mode, arrivalMs } = claim;
   state.queue.set(id, { ticket, mode, arrivalMs, ends: at + WAITS_MS });
 }
 
 /**
- * Like the script: the first waiter that goes before this claim. Calls it if it was not called yet.
+ * Like the script: the first waiter that comes before this claim. Calls it if it was not called
+ * yet.
  */
 export function firstWaiter(
   state: ResourceState,
-  { id, mode, ticket }: Claimant,
+  { id, mode, ticket }: QueuedClaim,
   at: number,
   isFree: boolean,
   call: (ticket: number) => void,
@@ -45,6 +46,6 @@ export function firstWaiter(
   return null;
 }
 
-function inOrder([a, one]: [string, Waiter], [b, other]: [string, Waiter]): number {
+function inOrder([a, one]: [string, StoredWaiter], [b, other]: [string, StoredWaiter]): number {
   return one.ticket - other.ticket || (a < b ? -1 : 1);
 }

@@ -6,153 +6,66 @@ import type {
   ReleaseRequest,
   RenewRequest,
 } from "holdfast/internal/quorum";
-import { Memory, type Record, type ResourceState } from "./node-memory.js";
+import type { NodeFlaws } from "./node-flaws.js";
+import { NodeLife } from "./node-life.js";
+import { type GrantRecord, NodeMemory, type ResourceState } from "./node-memory.js";
 import { enqueue, firstWaiter } from "./node-queue.js";
 
 export interface NodeTerms {
-  /** What clients must agree on; "" asks for no certificate. */
+  /** What clients must agree on. With "" a node needs no certificate. */
   readonly agreement: string;
   readonly maxSkewMs: number;
   readonly idleMs: number;
 }
 
-/** Deliberate mistakes of a node. The simulator must find each of them. */
-export interface NodeFlaws {
-  readonly raisesEqual?: boolean;
-  readonly renewalCreates?: boolean;
-  readonly ignoresTombstones?: boolean;
-  readonly certifiesWithoutNonce?: boolean;
-  readonly certifiesAnyLife?: boolean;
-  /** A repeated claim gets only what is left of its first ttl. */
-  readonly repeatsGiveNoLife?: boolean;
-  readonly renewsAsTheyArrive?: boolean;
-  readonly keepsNoLockDelay?: boolean;
-  readonly certifiesEmptiedWithoutNonce?: boolean;
-  readonly certifiesLapsedWithoutNonce?: boolean;
-  /** The clock does not stand in for a counter that was forgotten. */
-  readonly trustsNoClock?: boolean;
-  readonly joinsPastAnyCounter?: boolean;
-  /**
-   * A grant joins by the rule of a claim: its fence must exceed the counter, even one that it set
-   * itself.
-   */
-  readonly joinsAboveOnly?: boolean;
-  readonly tombstonesMs?: number;
-  /** A release by an older call ends an attempt that a newer call has taken over. */
-  readonly endsNewerCalls?: boolean;
-}
-
 /** A node in memory that follows the rules of the scripts. A test compares it with a real Redis. */
 export class SimulatedNode {
-  memory = new Memory();
+  memory = new NodeMemory();
+  readonly life: NodeLife;
   /** Called with the ticket of the next waiter; 0 for all waiters. */
   onCall: (resource: string, ticket: number) => void = () => {};
-  #runId: string;
-  #replId: string;
-  #certificate: string | null = null;
-  #agreement: string;
   readonly #terms: NodeTerms;
   readonly #flaws: NodeFlaws;
   #us = 0;
   #at = 0;
 
   constructor(runId: string, replId: string, terms: NodeTerms, flaws: NodeFlaws = {}) {
-    this.#runId = runId;
-    this.#replId = replId;
+    this.life = new NodeLife(runId, replId, terms.agreement, flaws);
     this.#terms = terms;
-    this.#agreement = terms.agreement;
     this.#flaws = flaws;
-  }
-
-  get runId(): string {
-    return this.#runId;
-  }
-
-  get replId(): string {
-    return this.#replId;
-  }
-
-  /** Starts another life of this node, after a restart or a resync. */
-  beBorn(runId: string, replId: string): void {
-    this.#runId = runId;
-    this.#replId = replId;
-    this.#certificate = null;
-  }
-
-  /** The text of a valid certificate of this life. */
-  get certificate(): string {
-    this.#certificate ??= `${this.#runId} ${this.#replId} ${this.#agreement}`;
-    return this.#certificate;
   }
 
   /** Handles one request at a time of the node's clock, in µs. */
   handle(request: NodeRequest, us: number, agreement: string = this.#terms.agreement): NodeAnswer {
-    if (agreement !== this.#agreement) this.#certificate = null;
-    this.#agreement = agreement;
+    this.life.agree(agreement);
     this.#us = us;
     this.#at = Math.floor(us / 1_000);
     switch (request.verb) {
       case "acquire":
-        return this.#objection() ?? this.#acquire(request);
+        return this.life.objection(this.memory) ?? this.#acquire(request);
       case "renew":
-        return this.#objection() ?? this.#renew(request);
+        return this.life.objection(this.memory) ?? this.#renew(request);
       case "release":
         return this.#release(request);
       case "check":
-        return this.#objection() ?? this.#check(request.resource, request.mode, request.token);
+        return (
+          this.life.objection(this.memory) ??
+          this.#check(request.resource, request.mode, request.token)
+        );
       case "revoke":
         return this.#revoke(request.resource, request.token, request.force);
       case "inspect":
         return (
-          this.#objection() ?? {
+          this.life.objection(this.memory) ?? {
             kind: "view",
             holders: this.#present(this.memory.stateOf(request.resource)).map((r) => this.#view(r)),
           }
         );
       case "mark":
-        return this.#mark(request.nonce);
+        return this.life.mark(this.memory, request.nonce);
       case "certify":
-        return this.#certify(request.runId, request.replId, request.nonce);
+        return this.life.certify(this.memory, request);
     }
-  }
-
-  #objection(): NodeAnswer | null {
-    if (this.#agreement === "") return null;
-    const { certificate, nonce } = this.memory;
-    if (certificate === this.certificate) return null;
-    const life = `${this.runId} ${this.replId} `;
-    if (certificate?.startsWith(life)) {
-      return { kind: "terms", terms: certificate.slice(life.length) };
-    }
-    const { runId, replId } = this;
-    return { kind: "uncertified", runId, replId, nonce, lapsed: certificate !== null };
-  }
-
-  #mark(nonce: string): NodeAnswer {
-    const why = this.#objection();
-    if (why === null) return { kind: "certified" };
-    if (why.kind !== "uncertified") return why;
-    this.memory.nonce ??= nonce;
-    return { ...why, nonce: this.memory.nonce };
-  }
-
-  #certify(runId: string, replId: string, nonce: string): NodeAnswer {
-    const why = this.#objection();
-    if (why === null) return { kind: "certified" };
-    if (why.kind !== "uncertified") return why;
-    const { certifiesAnyLife } = this.#flaws;
-    const certifiesWithoutNonce =
-      this.#flaws.certifiesWithoutNonce ||
-      (why.lapsed
-        ? this.#flaws.certifiesLapsedWithoutNonce
-        : this.#flaws.certifiesEmptiedWithoutNonce);
-    const sameLife = certifiesAnyLife || (runId === this.runId && replId === this.replId);
-    const sameNonce =
-      certifiesWithoutNonce || certifiesAnyLife || (why.nonce !== null && why.nonce === nonce);
-    if (!sameLife || !sameNonce) return why;
-    this.memory.certificate = this.certificate;
-    this.memory.nonce = null;
-    return { kind: "certified" };
   }
 
   #acquire(request: AcquireRequest): NodeAnswer {
@@ -163,8 +76,8 @@ export class SimulatedNode {
       const covers = grave.upTo >= attempt && grave.order >= request.order;
       if (covers && !this.#flaws.ignoresTombstones) return { kind: "gone", why: "unknown" };
     }
-    let own: Record | null = null;
-    const others: Record[] = [];
+    let own: GrantRecord | null = null;
+    const others: GrantRecord[] = [];
     for (const record of this.#present(state)) {
       if (record.id === id && record.ends > this.#at) own = record;
       else if (record.id === id || mode === "x" || record.mode === "x") others.push(record);
@@ -210,7 +123,7 @@ export class SimulatedNode {
     return counter <= past || this.#flaws.joinsPastAnyCounter === true;
   }
 
-  #repeated(own: Record, { ttlMs, order }: AcquireRequest): NodeAnswer {
+  #repeated(own: GrantRecord, { ttlMs, order }: AcquireRequest): NodeAnswer {
     if (own.order <= order) {
       if (!this.#flaws.repeatsGiveNoLife) own.ends = Math.max(own.ends, this.#ending(ttlMs));
       own.order = order;
@@ -294,7 +207,7 @@ export class SimulatedNode {
     return { kind: "revoked" };
   }
 
-  #left(record: Record): number {
+  #left(record: GrantRecord): number {
     return record.ends - this.#at - 1;
   }
 
@@ -302,13 +215,13 @@ export class SimulatedNode {
     return this.#at + ttlMs + 1;
   }
 
-  #find(state: ResourceState, token: number): Record | null {
-    const covers = (r: Record) =>
+  #find(state: ResourceState, token: number): GrantRecord | null {
+    const covers = (r: GrantRecord) =>
       r.ends > this.#at && token >= r.fence && token < r.fence + r.tokens;
     return this.#present(state).find(covers) ?? null;
   }
 
-  #alive(state: ResourceState, id: string): Record | null {
+  #alive(state: ResourceState, id: string): GrantRecord | null {
     for (const record of state.records) {
       if (record.id === id) return record.ends > this.#at ? record : null;
     }
@@ -324,9 +237,9 @@ export class SimulatedNode {
     return { kind: "gone", why: present.length > 0 ? "replaced" : "expired" };
   }
 
-  #present(state: ResourceState): Record[] {
+  #present(state: ResourceState): GrantRecord[] {
     const { records } = state;
-    const delayOf = (record: Record) => (this.#flaws.keepsNoLockDelay ? 0 : record.delay);
+    const delayOf = (record: GrantRecord) => (this.#flaws.keepsNoLockDelay ? 0 : record.delay);
     for (const record of records) {
       if (record.ends + delayOf(record) > this.#at) continue;
       state.records = records.filter((one) => one.ends + delayOf(one) > this.#at);
@@ -335,13 +248,13 @@ export class SimulatedNode {
     return state.records;
   }
 
-  #write(state: ResourceState, record: Record): void {
+  #write(state: ResourceState, record: GrantRecord): void {
     const i = state.records.findIndex((one) => one.id === record.id);
     if (i < 0) state.records.push(record);
     else state.records[i] = record;
   }
 
-  #view(record: Record): NodeHolder {
+  #view(record: GrantRecord): NodeHolder {
     const { mode, fence, tokens, index, label, ends, delay: delayMs, born, revoked } = record;
     const times = { leftMs: ends - this.#at, delayMs, ageMs: this.#at - born };
     return { mode, fence, tokens, index, label, ...times, revoked };

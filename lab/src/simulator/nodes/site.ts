@@ -1,8 +1,9 @@
-import type { Fault, Plan } from "../plan.js";
+import type { Plan, PlannedFault } from "../plan.js";
 import type { Random } from "../random.js";
 import type { World } from "../world.js";
-import { Memory } from "./node-memory.js";
-import { type NodeFlaws, type NodeTerms, SimulatedNode } from "./simulated-node.js";
+import type { NodeFlaws } from "./node-flaws.js";
+import { NodeMemory } from "./node-memory.js";
+import { type NodeTerms, SimulatedNode } from "./simulated-node.js";
 
 /** Far enough from 0 that no counter is mistaken for a time. */
 const EPOCH_MS = 1_000_000;
@@ -17,9 +18,9 @@ export class Site {
   readonly #world: World;
   readonly #rate: number;
   #offsetMs: number;
-  #saved: Memory | null = null;
+  #saved: NodeMemory | null = null;
   /** The file that the last life left on the disk. */
-  #file = new Memory();
+  #file = new NodeMemory();
   #lives = 1;
 
   constructor(
@@ -36,7 +37,7 @@ export class Site {
     this.#offsetMs = EPOCH_MS + random.between(0, terms.maxSkewMs * skew);
     this.node = new SimulatedNode(`${this.name}-1`, `${this.name}-r1`, terms, flaws);
     if (terms.agreement !== "") {
-      this.node.memory.certificate = this.node.certificate;
+      this.node.memory.certificate = this.node.life.certificate;
     }
   }
 
@@ -51,24 +52,24 @@ export class Site {
     this.#world.after(SAVE_EVERY_MS, () => this.keepSaving(until));
   }
 
-  suffer(fault: Fault): void {
+  suffer(fault: PlannedFault): void {
     if (fault.kind === "step") {
       this.#offsetMs += fault.byMs;
       if (fault.forMs === Infinity) return;
       this.#world.after(fault.forMs, () => {
         this.#offsetMs -= fault.byMs;
       });
-    } else if (fault.kind === "flush") this.node.memory = new Memory();
+    } else if (fault.kind === "flush") this.node.memory = new NodeMemory();
     else if (fault.kind === "reload") this.node.memory = this.#file.copy();
     else if (fault.kind === "hang") this.#beDown(fault.forMs);
     else if (fault.kind === "resync") {
-      this.node.memory = new Memory();
-      this.node.beBorn(this.node.runId, `${this.name}-r${++this.#lives}`);
+      this.node.memory = new NodeMemory();
+      this.node.life.begin(this.node.life.runId, `${this.name}-r${++this.#lives}`);
     } else if (fault.kind === "crash") {
       this.#file = this.node.memory.copy();
-      if (fault.memory === "none") this.node.memory = new Memory();
-      if (fault.memory === "partial") this.node.memory = this.#saved?.copy() ?? new Memory();
-      this.node.beBorn(`${this.name}-${++this.#lives}`, this.node.replId);
+      if (fault.memory === "none") this.node.memory = new NodeMemory();
+      if (fault.memory === "partial") this.node.memory = this.#saved?.copy() ?? new NodeMemory();
+      this.node.life.begin(`${this.name}-${++this.#lives}`, this.node.life.replId);
       this.#beDown(fault.downMs);
     }
   }

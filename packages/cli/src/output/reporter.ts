@@ -1,5 +1,5 @@
 import type { HolderView, Lease, LeaseLostError, ResourceView } from "holdfast";
-import type { Failure } from "./failure.js";
+import type { ReportedFailure } from "./failure.js";
 import { jsonLine } from "./printable.js";
 
 /** Tells on stderr what happens around the command. Stdout belongs to the command alone. */
@@ -7,14 +7,14 @@ export interface Reporter {
   waiting(view: ResourceView, waitedMs: number): void;
   acquired(lease: Lease, waitedMs: number): void;
   lost(error: LeaseLostError, killInMs: number): void;
-  released(end: Released): void;
+  released(end: ReleaseReport): void;
   /** Something works, but probably not as the user meant it. */
   warned(message: string): void;
   /** A failure. One with an exit code ends the run. */
-  failed(failure: Partial<Failure> & Pick<Failure, "message" | "code">): void;
+  failed(failure: Partial<ReportedFailure> & Pick<ReportedFailure, "message" | "code">): void;
 }
 
-export interface Released {
+export interface ReleaseReport {
   readonly resource: string;
   readonly token: bigint;
   readonly outcome: "released" | "gone" | "unknown";
@@ -51,7 +51,7 @@ export class JsonReporter implements Reporter {
     this.#emit({ event: "lost", resource, token, reason, message, killInMs: Math.round(killInMs) });
   }
 
-  released({ resource, token, outcome, exitCode }: Released): void {
+  released({ resource, token, outcome, exitCode }: ReleaseReport): void {
     this.#emit({ event: "released", resource, token: String(token), outcome, exitCode });
   }
 
@@ -59,7 +59,7 @@ export class JsonReporter implements Reporter {
     this.#emit({ event: "warned", message });
   }
 
-  failed({ message, code, reason, exitCode }: Partial<Failure>): void {
+  failed({ message, code, reason, exitCode }: Partial<ReportedFailure>): void {
     this.#emit({ event: "failed", code, reason, message, exitCode });
   }
 

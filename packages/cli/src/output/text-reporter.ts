@@ -1,7 +1,7 @@
 import type { Lease, LeaseLostError, ResourceView } from "holdfast";
 import { showDuration } from "../input/duration.js";
 import { printable } from "./printable.js";
-import type { Released, Reporter } from "./reporter.js";
+import type { ReleaseReport, Reporter } from "./reporter.js";
 
 const ERASE_LINE = "\r\x1b[2K";
 
@@ -53,7 +53,7 @@ export class TextReporter implements Reporter {
     this.#tell(31, `${printable(error.message)}; the command gets ${next}`);
   }
 
-  released({ resource, outcome }: Released): void {
+  released({ resource, outcome }: ReleaseReport): void {
     if (outcome !== "gone" || this.#lossTold) return;
     this.#tell(31, `"${printable(resource)}" was lost before the command ended`);
   }

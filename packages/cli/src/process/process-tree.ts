@@ -1,20 +1,20 @@
 import { readdirSync, readFileSync } from "node:fs";
 
 /** A process. Its start time distinguishes it from a later process with the same pid. */
-export interface Member {
+export interface KnownProcess {
   readonly pid: number;
   readonly startedAt: string;
 }
 
-interface Stat extends Member {
+interface Stat extends KnownProcess {
   readonly parent: number;
   readonly dead: boolean;
 }
 
 /** A process and its descendants. Needs /proc; without it the list is empty. */
-export function family(pid: number): Member[] {
+export function family(pid: number): KnownProcess[] {
   const all = readAll();
-  const members = new Map<number, Member>();
+  const members = new Map<number, KnownProcess>();
   const add = (stat: Stat) => {
     if (members.has(stat.pid)) return;
     members.set(stat.pid, stat);
@@ -29,18 +29,18 @@ export function family(pid: number): Member[] {
  * Every process that was started with this text in its environment, and its descendants. This also
  * finds orphans: their parents have ended, so family() cannot reach them.
  */
-export function marked(mark: string): Member[] {
+export function marked(mark: string): KnownProcess[] {
   return readAll()
     .filter(({ pid }) => environmentOf(pid).includes(mark))
     .flatMap(({ pid }) => family(pid));
 }
 
-export function isAlive({ pid, startedAt }: Member): boolean {
+export function isAlive({ pid, startedAt }: KnownProcess): boolean {
   const now = read(String(pid));
   return now !== null && now.startedAt === startedAt && !now.dead;
 }
 
-export function signalMember(member: Member, signal: NodeJS.Signals): void {
+export function signalProcess(member: KnownProcess, signal: NodeJS.Signals): void {
   if (!isAlive(member)) return;
   try {
     process.kill(member.pid, signal);

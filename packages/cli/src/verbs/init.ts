@@ -1,7 +1,7 @@
 import { connect, EngineError, init as initBackend, UsageError } from "holdfast";
 import { EXIT } from "../exit-codes.js";
 import { readArguments } from "../input/arguments.js";
-import { readUrl } from "../input/engine-url.js";
+import { chosenUrl } from "../input/engine-url.js";
 import { failureOf, tellFailure } from "../output/failure.js";
 
 const OPTIONS = {
@@ -18,7 +18,7 @@ const SQL = /^(postgres|postgresql|mysql):/i;
 /** `holdfast init`: takes the arguments after the verb and returns the exit code. */
 export async function init(args: readonly string[]): Promise<number> {
   const { texts, flags, positionals } = readArguments(args, OPTIONS, "init");
-  const url = readUrl(onlyUrl(positionals, texts.get("url")), process.env);
+  const url = chosenUrl(onlyUrl(positionals, texts.get("url")), process.env);
   const json = flags.has("json");
   try {
     const wait = flags.has("wait");

@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import { ACQUIRE_DEFAULTS, type AcquireOptions, UsageError } from "holdfast";
 import { readArguments } from "../input/arguments.js";
 import { parseDuration } from "../input/duration.js";
-import { readUrl } from "../input/engine-url.js";
+import { chosenUrl } from "../input/engine-url.js";
 
 const OPTIONS = {
   url: { type: "string" },
@@ -59,7 +59,7 @@ export function readRunRequest(args: readonly string[], env: NodeJS.ProcessEnv):
   const [ttlMs, graceMs] = [duration("ttl"), duration("grace")];
   const limit = readLimit(texts.get("limit"));
   return {
-    url: readUrl(texts.get("url"), env),
+    url: chosenUrl(texts.get("url"), env),
     resource,
     acquire: {
       ...(ttlMs === undefined ? {} : { ttlMs }),

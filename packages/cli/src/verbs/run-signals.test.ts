@@ -162,12 +162,12 @@ test("a short --wait says where the connection was refused, and no password", as
   }
 });
 
-for (const patience of [[], ["--wait", "50s"]]) {
-  const how = patience.length === 0 ? "by default" : "within --wait";
+for (const waitArgs of [[], ["--wait", "50s"]]) {
+  const how = waitArgs.length === 0 ? "by default" : "within --wait";
   test(`run waits for a server that starts later, ${how}, and says so`, async (t) => {
     const port = await freePort();
     const url = `redis://127.0.0.1:${port}`;
-    const args = ["run", "a", "--url", url, ...patience, "--", "echo", "yes"];
+    const args = ["run", "a", "--url", url, ...waitArgs, "--", "echo", "yes"];
     const running = holdfast(t, args);
     await running.until("stderr", /no Redis at .*ECONNREFUSED.*; trying again\n/);
     await using _server = await startRedis({ port });

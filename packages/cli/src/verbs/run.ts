@@ -5,10 +5,10 @@ import { connectPatiently } from "../input/connecting.js";
 import { failureOf } from "../output/failure.js";
 import { printable } from "../output/printable.js";
 import { redact } from "../output/redact.js";
-import { JsonReporter, type Released, type Reporter } from "../output/reporter.js";
+import { JsonReporter, type ReleaseReport, type Reporter } from "../output/reporter.js";
 import { TextReporter } from "../output/text-reporter.js";
 import { watchHolders } from "../output/watch-holders.js";
-import { Child, type Ending } from "../process/child.js";
+import { type CommandEnd, LockedCommand } from "../process/locked-command.js";
 import { SignalProbe } from "../process/signal-probe.js";
 import { type ForwardedSignal, Signals } from "../process/signals.js";
 import { type RunRequest, readRunRequest, type TimedRequest, withTimes } from "./run-request.js";
@@ -117,7 +117,7 @@ async function runChild(
 ): Promise<number> {
   const { graceMs } = request.acquire;
   const probe = new SignalProbe();
-  const child = new Child(request, lease);
+  const child = new LockedCommand(request, lease);
   signals.receive = async (signal) => {
     if (!(await probe.received(signal))) child.forward(signal);
   };
@@ -128,7 +128,7 @@ async function runChild(
     else signal.addEventListener("abort", onLost, { once: true });
   });
   const first = await Promise.race([child.ended, lost]);
-  let ending: Ending;
+  let ending: CommandEnd;
   if (first instanceof Error) {
     const killInMs = timeToKill(first.remainingMs, graceMs);
     reporter.lost(first, killInMs);
@@ -177,7 +177,7 @@ async function releaseLease(
   const interrupted = new Promise<"unknown">((resolve) => {
     signals.receive = (signal) => resolve(notReleased(`${signal} came first`));
   });
-  const outcome: Released["outcome"] = await Promise.race([released, interrupted]);
+  const outcome: ReleaseReport["outcome"] = await Promise.race([released, interrupted]);
   const finalCode = outcome === "gone" ? EXIT.lost : exitCode;
   reporter.released({ resource, token, outcome, exitCode: finalCode });
   return finalCode;

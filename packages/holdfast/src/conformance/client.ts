@@ -27,7 +27,7 @@ const ROUNDING_MS = 10;
 /** All clients of a law act for one core: later calls have greater numbers. */
 let calls = 0;
 
-export type Wish = Partial<Omit<Claim, "resource">>;
+export type ClaimTerms = Partial<Omit<Claim, "resource">>;
 
 /** A grant in a client's hands. */
 export interface Held {
@@ -59,7 +59,7 @@ export class Client {
     return { startedAt: systemClock.now() - agoMs, timeoutMs: CALL_MS, order: ++calls };
   }
 
-  claim(resource: string, wish: Wish = {}): Claim {
+  claim(resource: string, terms: ClaimTerms = {}): Claim {
     return {
       resource,
       grantId: mintGrantId(),
@@ -69,7 +69,7 @@ export class Client {
       lockDelayMs: 0,
       tokens: 1,
       label: "law",
-      ...wish,
+      ...terms,
     };
   }
 
@@ -82,15 +82,15 @@ export class Client {
   }
 
   /** Acquires a resource that must be free. */
-  async take(resource: string, wish: Wish = {}): Promise<Held> {
-    const claim = this.claim(resource, wish);
+  async take(resource: string, terms: ClaimTerms = {}): Promise<Held> {
+    const claim = this.claim(resource, terms);
     const granted = expectKind(await this.try(claim), "granted", "a claim on a free resource");
     return { claim, granted, token: granted.token };
   }
 
   /** The claim must be refused, by an answer and not by an error. */
-  async refused(resource: string, wish: Wish = {}, why = "a claim on a held resource") {
-    return expectKind(await this.try(this.claim(resource, wish)), "busy", why);
+  async refused(resource: string, terms: ClaimTerms = {}, why = "a claim on a held resource") {
+    return expectKind(await this.try(this.claim(resource, terms)), "busy", why);
   }
 
   /** Claims must be refused, in these modes and by every verb. Leaves nothing behind. */
@@ -120,8 +120,8 @@ export class Client {
   }
 
   /** Joins the queue behind somebody. */
-  async wait(resource: string, wish: Wish = {}): Promise<Claim> {
-    const claim = this.claim(resource, wish);
+  async wait(resource: string, terms: ClaimTerms = {}): Promise<Claim> {
+    const claim = this.claim(resource, terms);
     expectKind(await this.enqueue(claim), "queued", "a waiter behind somebody");
     return claim;
   }

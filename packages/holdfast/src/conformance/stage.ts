@@ -40,7 +40,7 @@ export interface Variant {
   /** How often its token was handed over. */
   readonly index: number;
   /** The claim options that make such a grant. */
-  readonly wish: { readonly mode: Mode; readonly tokens: number };
+  readonly terms: { readonly mode: Mode; readonly tokens: number };
 }
 
 export type LawBody = (stage: Stage) => Promise<void>;
@@ -121,7 +121,7 @@ export class Stage {
   get variants(): readonly Variant[] {
     const indexes = this.traits.tokenRange >= 2 ? [0, 1] : [0];
     return this.traits.modes.flatMap((mode) =>
-      indexes.map((index) => ({ mode, index, wish: { mode, tokens: index + 1 } })),
+      indexes.map((index) => ({ mode, index, terms: { mode, tokens: index + 1 } })),
     );
   }
 
@@ -129,8 +129,8 @@ export class Stage {
   async batch(client: Client, ttlMs: number) {
     const variants = this.variants;
     const entries = Array.from({ length: BATCH }, async (_, i) => {
-      const { wish, index } = variants[i % variants.length]!;
-      const { claim } = await client.take(this.resource(`${i}`), { ...wish, ttlMs });
+      const { terms, index } = variants[i % variants.length]!;
+      const { claim } = await client.take(this.resource(`${i}`), { ...terms, ttlMs });
       return { claim, index };
     });
     return Promise.all(entries);

@@ -64,10 +64,10 @@ export const belief: LawGroup = {
         const a = await s.client();
         const ttls = [s.ttl(1_500), s.ttl(30_000), s.ttl(90_000), s.ttl(LONG_MS)];
         const wishes = s.traits.modes.flatMap((mode) => ttls.map((ttlMs) => ({ mode, ttlMs })));
-        for (const wish of wishes) {
-          const claim = a.claim(s.resource(), wish);
+        for (const terms of wishes) {
+          const claim = a.claim(s.resource(), terms);
           const granted = expectKind(await a.try(claim, a.call(AGO_MS)), "granted", "a free one");
-          await isTrue(s, claim, granted, `a ${wish.mode} tryAcquire`);
+          await isTrue(s, claim, granted, `a ${terms.mode} tryAcquire`);
           assert.equal((await s.truth(claim.resource)).token, granted.token);
         }
       },
@@ -92,9 +92,9 @@ export const belief: LawGroup = {
       async (s) => {
         const a = await s.client();
         const ttls = [s.ttl(60_000), s.ttl(5_000), s.ttl(LONG_MS), s.ttl(30_000)];
-        for (const { wish, index } of s.variants) {
-          const how = `the renewal of a ${wish.mode} grant with index ${index}`;
-          const { claim } = await a.take(s.resource(), wish);
+        for (const { terms, index } of s.variants) {
+          const how = `the renewal of a ${terms.mode} grant with index ${index}`;
+          const { claim } = await a.take(s.resource(), terms);
           const early = a.call();
           for (const ttlMs of ttls) {
             const renewed = await a.renew(claim, ttlMs, a.call(), { index });

@@ -100,10 +100,10 @@ async function fewAndMany(
  * Makes many claims of one kind wait behind holders. A waiter that is silent for too long loses its
  * place.
  */
-function waiters(wish: Partial<Claim>, holders: number): Crowd {
+function waiters(terms: Partial<Claim>, holders: number): Crowd {
   return async (client, resource, count) => {
-    for (let i = 0; i < holders; i++) await client.take(resource, wish);
-    const claims = Array.from({ length: count }, () => client.claim(resource, wish));
+    for (let i = 0; i < holders; i++) await client.take(resource, terms);
+    const claims = Array.from({ length: count }, () => client.claim(resource, terms));
     await inBatches(count, (i) => client.enqueue(claims[i]!));
     return async () => {
       for (let i = 0; i < count; i += BEATS) await client.heartbeats(claims.slice(i, i + BEATS));
@@ -117,9 +117,9 @@ const readers: Crowd = async (client, resource, count) => {
 };
 
 const joinAndLeave =
-  (wish: Partial<Claim>): Operation =>
+  (terms: Partial<Claim>): Operation =>
   async (client, resource) => {
-    const claim = client.claim(resource, wish);
+    const claim = client.claim(resource, terms);
     expectKind(await client.enqueue(claim), "queued", "a claim behind others");
     await client.heartbeat(claim);
     await client.release(claim);

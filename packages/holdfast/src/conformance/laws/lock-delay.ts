@@ -8,8 +8,8 @@ import { law, type Stage } from "../stage.js";
 async function closed(s: Stage, mode: "exclusive" | "shared" = "exclusive") {
   const [a, b] = await s.clients(2);
   const resource = s.resource();
-  const wish = { mode, ttlMs: s.lifeMs, lockDelayMs: s.delayMs };
-  const stale = await a!.take(resource, wish);
+  const terms = { mode, ttlMs: s.lifeMs, lockDelayMs: s.delayMs };
+  const stale = await a!.take(resource, terms);
   await s.expire(resource, s.lifeMs, a!);
   const staysClosed = (why: string) => b!.refused(resource, {}, why);
   const opens = async () => {
@@ -148,12 +148,12 @@ export const lockDelay: LawGroup = {
       async (s) => {
         const [a, b] = await s.clients(2);
         const [kept, given] = [s.resource("kept"), s.resource("given")];
-        const wish = { ttlMs: s.lifeMs, lockDelayMs: s.delayMs };
-        const back = await a!.take(given, wish);
+        const terms = { ttlMs: s.lifeMs, lockDelayMs: s.delayMs };
+        const back = await a!.take(given, terms);
         assert.equal(await b!.revoke(given, back.token), "revoked");
         await a!.releaseHeld(back.claim);
         await b!.take(given);
-        const lost = await a!.take(kept, wish);
+        const lost = await a!.take(kept, terms);
         assert.equal(await b!.revoke(kept, lost.token), "revoked");
         await s.expire(kept, s.lifeMs, a!);
         await b!.refused(kept, {}, "a claim within a revoked grant's lock-delay");
@@ -228,10 +228,10 @@ export const lockDelay: LawGroup = {
       async (s) => {
         const [a, b] = await s.clients(2);
         const resource = s.resource();
-        const wish = { mode: "shared", limit: 2 } as const;
-        const late = { ...wish, ttlMs: s.lifeMs, lockDelayMs: s.delayMs };
+        const terms = { mode: "shared", limit: 2 } as const;
+        const late = { ...terms, ttlMs: s.lifeMs, lockDelayMs: s.delayMs };
         const stale = await a!.take(resource, late);
-        const other = await b!.take(resource, wish);
+        const other = await b!.take(resource, terms);
         await s.expire(resource, s.lifeMs, a!);
         // The claim may join the queue here, and be granted by the release. Its own session may be
         // over.

@@ -233,9 +233,9 @@ export const renewal: LawGroup = {
 
     law("L5.13", "a late copy of a shorter renewal does not undo a later one", [], async (s) => {
       const [a, b] = await s.clients(2);
-      for (const { wish, index } of s.variants) {
+      for (const { terms, index } of s.variants) {
         const resource = s.resource();
-        const { claim } = await a!.take(resource, { ...wish, ttlMs: s.ttl(20_000) });
+        const { claim } = await a!.take(resource, { ...terms, ttlMs: s.ttl(20_000) });
         const [early, late] = [a!.call(), a!.call()];
         const answer = await a!.renew(claim, s.ttl(60_000), late, { index });
         const given = expectKind(answer, "renewed", "a living one");
@@ -251,9 +251,9 @@ export const renewal: LawGroup = {
 
     law("L5.14", "a late copy of a longer renewal extends nothing", ["ttl"], async (s) => {
       const [a, b] = await s.clients(2);
-      for (const { wish, index } of s.variants) {
+      for (const { terms, index } of s.variants) {
         const resource = s.resource();
-        const { claim } = await a!.take(resource, { ...wish, ttlMs: s.ttl(20_000) });
+        const { claim } = await a!.take(resource, { ...terms, ttlMs: s.ttl(20_000) });
         const [early, late] = [a!.call(), a!.call()];
         const given = await a!.renew(claim, s.ttl(5_000), late, { index });
         expectKind(given, "renewed", "a living grant");
@@ -269,9 +269,9 @@ export const renewal: LawGroup = {
       [],
       async (s) => {
         const [a, b] = await s.clients(2);
-        for (const { wish, index } of s.variants) {
+        for (const { terms, index } of s.variants) {
           const resource = s.resource();
-          const { claim } = await a!.take(resource, { ...wish, ttlMs: s.ttl(20_000) });
+          const { claim } = await a!.take(resource, { ...terms, ttlMs: s.ttl(20_000) });
           const [early, late] = [a!.call(), a!.call()];
           const given = await a!.renew(claim, s.ttl(20_000), late, { index });
           expectKind(given, "renewed", "a living grant");

@@ -46,13 +46,13 @@ export const repeat: LawGroup = {
     law("L7.3", "a repeated shared acquire counts once", ["limits"], async (s) => {
       const [a, b] = await s.clients(2);
       const resource = s.resource();
-      const wish = { mode: "shared", limit: 2 } as const;
-      const { claim, token } = await a!.take(resource, wish);
+      const terms = { mode: "shared", limit: 2 } as const;
+      const { claim, token } = await a!.take(resource, terms);
       assert.equal(expectKind(await a!.try(claim), "granted", "the same grantId").token, token);
-      const other = await b!.take(resource, wish);
+      const other = await b!.take(resource, terms);
       assert.equal(expectKind(await a!.try(claim), "granted", "at the limit").token, token);
       await b!.holdersAre(resource, token, other.token);
-      await b!.refused(resource, wish);
+      await b!.refused(resource, terms);
     }),
 
     law("L7.4", "a repeated acquire gets the same range", ["range"], async (s) => {
@@ -169,9 +169,9 @@ export const repeat: LawGroup = {
         const [a, b] = await s.clients(2);
         const isSession = s.traits.expiry === "session";
         const lifeMs = s.ttl(isSession ? 1_500 : 5_000);
-        for (const { wish, index } of s.variants) {
+        for (const { terms, index } of s.variants) {
           const resource = s.resource();
-          const { claim } = await a!.take(resource, { ...wish, ttlMs: lifeMs });
+          const { claim } = await a!.take(resource, { ...terms, ttlMs: lifeMs });
           const renewed = await a!.renew(claim, s.ttl(60_000), a!.call(), { index });
           const { ttlMs } = expectKind(renewed, "renewed", "a living grant");
           await a!.try(claim);

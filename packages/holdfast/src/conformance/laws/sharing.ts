@@ -1,12 +1,12 @@
 import assert from "node:assert";
 import { UsageError } from "../../errors.js";
-import type { Client, Wish } from "../client.js";
+import type { ClaimTerms, Client } from "../client.js";
 import type { LawGroup } from "../harness.js";
 import { law } from "../stage.js";
 
 /** The refusal must name both limits, so that the reader knows which one to change. */
-async function mismatch(client: Client, resource: string, wish: Wish, ...names: RegExp[]) {
-  const claim = client.claim(resource, { mode: "shared", ...wish });
+async function mismatch(client: Client, resource: string, terms: ClaimTerms, ...names: RegExp[]) {
+  const claim = client.claim(resource, { mode: "shared", ...terms });
   await assert.rejects(client.try(claim), (error) => {
     assert(error instanceof UsageError, `another limit is the caller's mistake, got ${error}`);
     for (const name of names) assert.match(error.message, name);
@@ -37,9 +37,9 @@ export const sharing: LawGroup = {
       const [a, b] = await s.clients(2);
       for (const limit of [1, 2, 5]) {
         const resource = s.resource(`limit-${limit}`);
-        const wish: Wish = { mode: "shared", limit };
-        for (let i = 0; i < limit; i++) await (i % 2 ? a! : b!).take(resource, wish);
-        await a!.refused(resource, wish, `claim number ${limit + 1} at limit ${limit}`);
+        const terms: ClaimTerms = { mode: "shared", limit };
+        for (let i = 0; i < limit; i++) await (i % 2 ? a! : b!).take(resource, terms);
+        await a!.refused(resource, terms, `claim number ${limit + 1} at limit ${limit}`);
         await b!.refused(resource, {}, "an exclusive claim among shared ones");
       }
     }),
@@ -47,26 +47,26 @@ export const sharing: LawGroup = {
     law("L2.3", "a released permit admits exactly one more", ["limits"], async (s) => {
       const [a, b] = await s.clients(2);
       const resource = s.resource();
-      const wish: Wish = { mode: "shared", limit: 2 };
-      const first = await a!.take(resource, wish);
-      await b!.take(resource, wish);
+      const terms: ClaimTerms = { mode: "shared", limit: 2 };
+      const first = await a!.take(resource, terms);
+      await b!.take(resource, terms);
       await a!.releaseHeld(first.claim);
-      await b!.take(resource, wish);
-      await a!.refused(resource, wish);
+      await b!.take(resource, terms);
+      await a!.refused(resource, terms);
       await a!.release(first.claim);
-      await a!.refused(resource, wish, "a claim after somebody's repeated release");
+      await a!.refused(resource, terms, "a claim after somebody's repeated release");
     }),
 
     law("L2.4", "an expired permit admits exactly one more", ["limits"], async (s) => {
       const [a, b] = await s.clients(2);
       const resource = s.resource();
-      const wish: Wish = { mode: "shared", limit: 2 };
-      await a!.take(resource, { ...wish, ttlMs: s.lifeMs });
-      await b!.take(resource, { ...wish, ttlMs: s.lifeMs * 10 });
-      await b!.refused(resource, wish);
+      const terms: ClaimTerms = { mode: "shared", limit: 2 };
+      await a!.take(resource, { ...terms, ttlMs: s.lifeMs });
+      await b!.take(resource, { ...terms, ttlMs: s.lifeMs * 10 });
+      await b!.refused(resource, terms);
       await s.expire(resource, s.lifeMs, a!);
-      await b!.take(resource, wish);
-      await b!.refused(resource, wish, "a claim while two permits of two are out");
+      await b!.take(resource, terms);
+      await b!.refused(resource, terms, "a claim while two permits of two are out");
     }),
 
     law("L2.5", "of many shared claims at once exactly n are granted", ["limits"], async (s) => {
@@ -167,10 +167,10 @@ export const sharing: LawGroup = {
     law("L2.11", "waiters are let in up to their limit", ["queue", "limits"], async (s) => {
       const [a, b] = await s.clients(2);
       const resource = s.resource();
-      const wish: Wish = { mode: "shared", limit: 2 };
+      const terms: ClaimTerms = { mode: "shared", limit: 2 };
       const writer = await a!.take(resource);
       const waiters = [];
-      for (let i = 0; i < 3; i++) waiters.push(await b!.wait(resource, wish));
+      for (let i = 0; i < 3; i++) waiters.push(await b!.wait(resource, terms));
       await a!.releaseHeld(writer.claim);
       await b!.untilGranted(waiters[0]!);
       await b!.untilGranted(waiters[1]!);
@@ -186,11 +186,11 @@ export const sharing: LawGroup = {
       async (s) => {
         const [a, b] = await s.clients(2);
         const resource = s.resource();
-        const wish: Wish = { mode: "shared", limit: 2 };
-        const reader = await a!.take(resource, wish);
+        const terms: ClaimTerms = { mode: "shared", limit: 2 };
+        const reader = await a!.take(resource, terms);
         const writer = await b!.wait(resource);
         // A permit is free, but the writer came first.
-        const second = await b!.wait(resource, wish);
+        const second = await b!.wait(resource, terms);
         await b!.stillWaits(second, "a permit behind a writer");
         await a!.releaseHeld(reader.claim);
         await b!.untilGranted(writer);

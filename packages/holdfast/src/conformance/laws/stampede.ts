@@ -11,8 +11,8 @@ const CLIENTS = 4;
 const ALL_MS = 60_000;
 const LAW_MS = 2 * ALL_MS;
 
-/** Counts the current holders, and fails as soon as two overlap that must not. */
-class Room {
+/** Counts the current holders. Fails when two holders overlap that must not. */
+class CriticalSection {
   readonly tokens: bigint[] = [];
   most = 0;
   #inside = 0;
@@ -24,8 +24,8 @@ class Room {
     this.tokens.push(lease.token);
     this.most = Math.max(this.most, this.#inside);
     const check = () => {
-      assert(this.#writers === 0 || this.#inside === 1, "somebody is inside beside a writer");
-      assert(lease.held, "a holder that does not hold");
+      assert(this.#writers === 0 || this.#inside === 1, "another holder overlaps with a writer");
+      assert(lease.held, "the lease of a holder is not held");
     };
     check();
     await new Promise<void>((go) => setImmediate(go));
@@ -36,27 +36,35 @@ class Room {
 }
 
 /** Several clients with several contenders each, which acquire several times. */
-async function stampede(s: Stage, optionsOf: (contender: number) => AcquireOptions): Promise<Room> {
+async function stampede(
+  s: Stage,
+  optionsOf: (contender: number) => AcquireOptions,
+): Promise<CriticalSection> {
   const polled = s.harness.queue === false;
   const contenders = polled ? 2 : 6;
   const rounds = polled ? 2 : 4;
   const resource = s.resource();
-  const room = new Room();
+  const section = new CriticalSection();
   const works: Promise<void>[] = [];
   for (let i = 0; i < CLIENTS; i++) {
     const locks = await s.locks();
     for (let j = 0; j < contenders; j++) {
       const again = async () => {
         const options: AcquireOptions = { waitMs: ALL_MS, ...optionsOf(i * contenders + j) };
-        for (let k = 0; k < rounds; k++) await locks.run(resource, options, (l) => room.visit(l));
+        for (let k = 0; k < rounds; k++)
+          await locks.run(resource, options, (l) => section.visit(l));
       };
       works.push(again());
     }
   }
   await within(ALL_MS, Promise.all(works), "a stampede");
-  assert.equal(room.tokens.length, CLIENTS * contenders * rounds, "all have been inside");
+  assert.equal(
+    section.tokens.length,
+    CLIENTS * contenders * rounds,
+    "every contender has held each time",
+  );
   await s.untilEmpty(await s.client(), resource);
-  return room;
+  return section;
 }
 
 export const stampedes: LawGroup = {
@@ -69,9 +77,9 @@ export const stampedes: LawGroup = {
       "contenders of several clients never overlap, and all finish",
       [],
       async (s) => {
-        const room = await stampede(s, () => ({ fair: "strict" }));
-        assert.equal(room.most, 1);
-        assertRising(room.tokens);
+        const section = await stampede(s, () => ({ fair: "strict" }));
+        assert.equal(section.most, 1);
+        assertRising(section.tokens);
       },
       LAW_MS,
     ),
@@ -81,9 +89,9 @@ export const stampedes: LawGroup = {
       "contenders never overlap with hand-over inside each process",
       [],
       async (s) => {
-        const room = await stampede(s, () => ({ fair: "cohort" }));
-        assert.equal(room.most, 1);
-        assertRising(room.tokens);
+        const section = await stampede(s, () => ({ fair: "cohort" }));
+        assert.equal(section.most, 1);
+        assertRising(section.tokens);
       },
       LAW_MS,
     ),
@@ -93,9 +101,9 @@ export const stampedes: LawGroup = {
       "contenders with and without hand-over never overlap on one resource",
       [],
       async (s) => {
-        const room = await stampede(s, (i) => ({ fair: i % 2 ? "cohort" : "strict" }));
-        assert.equal(room.most, 1);
-        assertRising(room.tokens);
+        const section = await stampede(s, (i) => ({ fair: i % 2 ? "cohort" : "strict" }));
+        assert.equal(section.most, 1);
+        assertRising(section.tokens);
       },
       LAW_MS,
     ),
@@ -105,9 +113,9 @@ export const stampedes: LawGroup = {
       "permits are never exceeded, and are used",
       ["limits"],
       async (s) => {
-        const room = await stampede(s, () => ({ mode: "shared", limit: 3 }));
-        assert(room.most <= 3, `${room.most} were inside with 3 permits`);
-        assertRising([...room.tokens].sort(ascending));
+        const section = await stampede(s, () => ({ mode: "shared", limit: 3 }));
+        assert(section.most <= 3, `${section.most} were inside with 3 permits`);
+        assertRising([...section.tokens].sort(ascending));
       },
       LAW_MS,
     ),
@@ -117,8 +125,8 @@ export const stampedes: LawGroup = {
       "readers and writers never overlap, and all finish",
       ["shared"],
       async (s) => {
-        const room = await stampede(s, (i) => ({ mode: i % 3 === 0 ? "exclusive" : "shared" }));
-        assertRising([...room.tokens].sort(ascending));
+        const section = await stampede(s, (i) => ({ mode: i % 3 === 0 ? "exclusive" : "shared" }));
+        assertRising([...section.tokens].sort(ascending));
       },
       LAW_MS,
     ),

@@ -51,13 +51,13 @@ export const succession: LawGroup = {
     law("L3.4", "an expired permit's release frees nobody else's permit", ["limits"], async (s) => {
       const [a, b] = await s.clients(2);
       const resource = s.resource();
-      const wish = { mode: "shared", limit: 1 } as const;
-      const stale = await a!.take(resource, { ...wish, ttlMs: s.lifeMs });
+      const terms = { mode: "shared", limit: 1 } as const;
+      const stale = await a!.take(resource, { ...terms, ttlMs: s.lifeMs });
       await s.expire(resource, s.lifeMs, a!);
-      const live = await b!.take(resource, wish);
+      const live = await b!.take(resource, terms);
       expectKind(await a!.release(stale.claim), "gone", "the release of an expired permit");
       expectKind(await a!.renew(stale.claim), "gone", "the renewal of an expired permit");
-      await a!.refused(resource, wish);
+      await a!.refused(resource, terms);
       await a!.holdersAre(resource, live.token);
     }),
 

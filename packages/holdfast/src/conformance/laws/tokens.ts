@@ -119,8 +119,8 @@ export const tokens: LawGroup = {
         const count = Math.min(16, s.traits.tokenRange);
         let last = 0n;
         for (let i = 0; i < 6; i++) {
-          const wish = { mode: "shared", tokens: count } as const;
-          const { granted } = await clients[i % 2]!.take(resource, wish);
+          const terms = { mode: "shared", tokens: count } as const;
+          const { granted } = await clients[i % 2]!.take(resource, terms);
           assert(granted.token > last, "two grants share a token");
           last = granted.token + BigInt(granted.tokens - 1);
         }

@@ -75,8 +75,8 @@ export const lateDefects: readonly WrongEngine[] = [
           const answers = await inner.renew(refs, call);
           for (const [i, ref] of refs.entries()) {
             if (answers[i]!.kind !== "gone") continue;
-            const wish = { mode: "exclusive", limit: null, lockDelayMs: 0, tokens: 1 } as const;
-            await inner.tryAcquire({ ...ref, ...wish, label: "revived" }, call);
+            const terms = { mode: "exclusive", limit: null, lockDelayMs: 0, tokens: 1 } as const;
+            await inner.tryAcquire({ ...ref, ...terms, label: "revived" }, call);
           }
           return answers;
         },

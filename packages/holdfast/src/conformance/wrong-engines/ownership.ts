@@ -56,8 +56,8 @@ export const ownershipDefects: readonly WrongEngine[] = [
         release: (refs, call) =>
           inner.release(
             refs.map((ref) => {
-              for (const [resource, room] of store.resources) {
-                if (room.holdings.has(ref.grantId)) return { ...ref, resource };
+              for (const [resource, records] of store.resources) {
+                if (records.holdings.has(ref.grantId)) return { ...ref, resource };
               }
               return ref;
             }),

@@ -1,30 +1,30 @@
 import type { Claim } from "../../engine.js";
 import type { Queue } from "../../engines/memory/queue.js";
-import { type Holding, MemoryStore, type Waiter } from "../../engines/memory/store.js";
+import { type Holding, MemoryStore, type QueuedWaiter } from "../../engines/memory/store.js";
 import { EngineError } from "../../errors.js";
 import { altered, alteredQueue, holdingOf, type WrongEngine } from "./altered.js";
 
 /** Removes all waiters from a queue. */
-function emptied(line: Queue | undefined): Waiter[] {
-  const waiting = [...(line ?? [])];
-  for (const { claim } of waiting) line!.leave(claim.grantId);
+function emptied(queue: Queue | undefined): QueuedWaiter[] {
+  const waiting = [...(queue ?? [])];
+  for (const { claim } of waiting) queue!.leave(claim.grantId);
   return waiting;
 }
 
-/** Carries out work on a resource as if nobody waited for it. */
-function withoutLine<T>(store: MemoryStore, resource: string, work: () => T): T {
-  const room = store.resources.get(resource);
-  const line = emptied(room?.queue);
+/** Does the work as if nobody waited for the resource. */
+function withoutQueue<T>(store: MemoryStore, resource: string, work: () => T): T {
+  const records = store.resources.get(resource);
+  const waiters = emptied(records?.queue);
   const result = work();
-  if (room && line.length > 0) {
-    for (const waiting of line) room.queue.join(waiting);
-    store.resources.set(resource, room);
+  if (records && waiters.length > 0) {
+    for (const waiting of waiters) records.queue.join(waiting);
+    store.resources.set(resource, records);
   }
   return result;
 }
 
 class LastComeFirstServed extends MemoryStore {
-  override enqueue(waiting: Waiter): void {
+  override enqueue(waiting: QueuedWaiter): void {
     const others = emptied(this.resources.get(waiting.claim.resource)?.queue);
     for (const one of [waiting, ...others]) super.enqueue(one);
   }
@@ -33,18 +33,18 @@ class LastComeFirstServed extends MemoryStore {
 /** A release only frees the resource, and the next claim takes it, ahead of the queue. */
 class Barging extends MemoryStore {
   override tryGrant(claim: Claim, now: number): Holding | null {
-    return withoutLine(this, claim.resource, () => super.tryGrant(claim, now));
+    return withoutQueue(this, claim.resource, () => super.tryGrant(claim, now));
   }
 
   override settle(resource: string, now: number): void {
-    withoutLine(this, resource, () => super.settle(resource, now));
+    withoutQueue(this, resource, () => super.settle(resource, now));
   }
 }
 
 class ReadersFirst extends MemoryStore {
   override tryGrant(claim: Claim, now: number): Holding | null {
     if (claim.mode === "exclusive") return super.tryGrant(claim, now);
-    return withoutLine(this, claim.resource, () => super.tryGrant(claim, now));
+    return withoutQueue(this, claim.resource, () => super.tryGrant(claim, now));
   }
 }
 
@@ -52,13 +52,13 @@ class ReadersFirst extends MemoryStore {
 class Skipping extends MemoryStore {
   override settle(resource: string, now: number): void {
     super.settle(resource, now);
-    const room = this.resources.get(resource);
-    const modes = [...(room?.holdings.values() ?? [])].map(({ claim }) => claim.mode);
-    if (!room || modes.length === 0 || modes.includes("exclusive")) return;
-    const waiting = [...room.queue].find(({ claim }) => claim.mode === "shared");
-    if (waiting === undefined || waiting === room.queue.first) return;
-    room.queue.leave(waiting.claim.grantId);
-    const holding = withoutLine(this, resource, () => super.tryGrant(waiting.claim, now));
+    const records = this.resources.get(resource);
+    const modes = [...(records?.holdings.values() ?? [])].map(({ claim }) => claim.mode);
+    if (!records || modes.length === 0 || modes.includes("exclusive")) return;
+    const waiting = [...records.queue].find(({ claim }) => claim.mode === "shared");
+    if (waiting === undefined || waiting === records.queue.first) return;
+    records.queue.leave(waiting.claim.grantId);
+    const holding = withoutQueue(this, resource, () => super.tryGrant(waiting.claim, now));
     if (holding) waiting.push(holding, now);
   }
 }
@@ -66,7 +66,7 @@ class Skipping extends MemoryStore {
 /** Only a holder's release lets waiters in; expiries and withdrawals do not. */
 class OnlyReleasesPromote extends MemoryStore {
   override settle(resource: string, now: number): void {
-    withoutLine(this, resource, () => super.settle(resource, now));
+    withoutQueue(this, resource, () => super.settle(resource, now));
   }
 
   override end(resource: string, grantId: string, now: number): boolean {
@@ -99,10 +99,10 @@ export const queueDefects: readonly WrongEngine[] = [
       alteredQueue(inner, {
         heartbeat(refs, call) {
           for (const ref of refs) {
-            const line = store.resources.get(ref.resource)?.queue;
-            const asker = line?.leave(ref.grantId);
+            const queue = store.resources.get(ref.resource)?.queue;
+            const asker = queue?.leave(ref.grantId);
             if (asker === undefined) continue;
-            for (const waiting of [asker, ...emptied(line)]) line!.join(waiting);
+            for (const waiting of [asker, ...emptied(queue)]) queue!.join(waiting);
           }
           return inner.queue!.heartbeat(refs, call);
         },

@@ -9,10 +9,8 @@ import type {
   Failed,
   Gone,
   Granted,
-  GrantRef,
   ListFilter,
   ListPage,
-  Queued,
   QueueFacet,
   Released,
   ReleaseRef,
@@ -21,30 +19,37 @@ import type {
   ResourceView,
   RevokeRef,
   Sequence,
-  Unknown,
   WatchFacet,
-  Withdrawn,
 } from "../../engine.js";
-import { EngineError, UsageError } from "../../errors.js";
+import { EngineError } from "../../errors.js";
 import { EtcdClient } from "./client/client.js";
 import { type CallTimes, onCoreClock, timesOf } from "./client/deadlines.js";
 import { failedRequest } from "./client/failure.js";
-import { created } from "./client/requests.js";
 import { ClaimStates } from "./holding/claim-states.js";
+import { Expiry } from "./holding/expiry.js";
+import { type EtcdGuard, guardOf } from "./holding/guard.js";
+import { PushedGrants } from "./holding/pushed-grants.js";
 import { Releases } from "./holding/releases.js";
 import { owns, Revocations } from "./holding/revocations.js";
+import { leaseOf, TrackedClaims } from "./holding/tracked-claims.js";
 import { Views } from "./inspect/views.js";
-import { Changes } from "./leases/changes.js";
 import { LeasePool } from "./leases/lease-pool.js";
 import { Leases } from "./leases/leases.js";
+import { RenewalWrites } from "./leases/renewal-writes.js";
 import { Renewals } from "./leases/renewals.js";
+import { Notifications } from "./notifications/notifications.js";
+import { Watches } from "./notifications/watches.js";
 import type { EtcdTerms } from "./options.js";
 import { CancelledClaims } from "./queue/cancelled-claims.js";
-import { Claims, type Verdict } from "./queue/claims.js";
+import { Claims } from "./queue/claims.js";
+import { EtcdQueue } from "./queue/etcd-queue.js";
 import { Heartbeats } from "./queue/heartbeats.js";
 import { Keys } from "./queue/keys.js";
+import { LongQueues } from "./queue/long-queues.js";
 import { viewsOf } from "./queue/queue.js";
 import { QueueReader } from "./queue/queue-reader.js";
+import { QueueTurns } from "./queue/queue-turns.js";
+import { WaiterKeys } from "./queue/waiter-keys.js";
 
 const DAY_MS = 86_400_000;
 const OPEN_MS = 3_000;
@@ -60,30 +65,20 @@ export const ETCD_TRAITS: EngineTraits = {
   leaves: true,
 };
 
-/** The etcd key that proves a grant, for a transaction of your own. */
-export interface EtcdGuard {
-  readonly key: string;
-  readonly createRevision: string;
-  /** An entry for `compare` in a transaction of the JSON gateway. */
-  readonly compare: {
-    readonly key: string;
-    readonly target: "CREATE";
-    readonly result: "EQUAL";
-    readonly create_revision: string;
-  };
-}
-
 /** Locks on an etcd server or cluster. A transaction decides every answer. */
 export class EtcdEngine implements Engine {
   readonly name = "etcd";
   readonly traits = ETCD_TRAITS;
+  readonly queue: QueueFacet;
   readonly #client: EtcdClient;
+  readonly #trackedClaims: TrackedClaims;
   readonly #claims: Claims;
   readonly #queueReader: QueueReader;
   readonly #releases: Releases;
+  readonly #notifications: Notifications;
   readonly #claimStates: ClaimStates;
+  readonly #expiry: Expiry;
   readonly #renewals: Renewals;
-  readonly #heartbeats: Heartbeats;
   readonly #revocations: Revocations;
   readonly #views: Views;
   readonly #cancelledClaims = new CancelledClaims();
@@ -95,40 +90,60 @@ export class EtcdEngine implements Engine {
     const engineId = randomBytes(8).toString("hex");
     const leases = new Leases(client, (id) => keys.canary(engineId, id));
     const leasePool = new LeasePool(leases);
+    const trackedClaims = new TrackedClaims({
+      end: (claim) => this.#expiry.end(claim),
+      leaveToLease: (claim) => leases.retire(leaseOf(claim)),
+    });
     const queueReader = new QueueReader(client, keys);
-    const claims = new Claims(client, keys, leasePool, queueReader, engineId);
-    const releases = new Releases(client, keys, leases);
-    const claimStates = new ClaimStates({
+    const waiterKeys = new WaiterKeys(client);
+    const turns = new QueueTurns(client, keys, leasePool, queueReader, waiterKeys);
+    const watches = new Watches(client);
+    const notifications = new Notifications(client, keys, engineId, leases, trackedClaims);
+    const pushedGrants = new PushedGrants(
+      { keys, leases, turns, trackedClaims, watches },
+      (ref, holds, times) => this.#claimStates.grant(ref, holds, times),
+    );
+    const tools = {
       client,
       keys,
+      engineId,
       leases,
       leasePool,
-      claims,
-      releases,
-      engineId,
-    });
-    this.#client = client;
-    this.#claims = claims;
-    this.#releases = releases;
-    this.#claimStates = claimStates;
-    this.#queueReader = queueReader;
-    const changes = new Changes(client, leasePool, leases, claimStates.holdings);
-    this.#renewals = new Renewals(client, keys, leasePool, changes, claimStates.holdings);
-    this.#heartbeats = new Heartbeats(
-      client,
-      keys,
-      leasePool,
+      trackedClaims,
       queueReader,
-      claims,
-      claimStates.holdings,
-    );
+      waiterKeys,
+    };
+    const longQueues = new LongQueues({ ...tools, turns });
+    const claims = new Claims({ ...tools, turns, longQueues });
+    const releases = new Releases(client, keys, leases);
+    const claimStates = new ClaimStates({ ...tools, notifications, pushedGrants });
+    const heartbeats = new Heartbeats({ ...tools, turns });
+    const writes = new RenewalWrites(client, leasePool, leases, trackedClaims);
+    client.onMove = () => {
+      watches.move();
+      notifications.move();
+    };
+    this.#client = client;
+    this.#trackedClaims = trackedClaims;
+    this.#claims = claims;
+    this.#queueReader = queueReader;
+    this.#releases = releases;
+    this.#notifications = notifications;
+    this.#claimStates = claimStates;
+    this.#expiry = new Expiry({ ...tools, releases, pushedGrants, claimStates });
+    this.#renewals = new Renewals(client, keys, leasePool, writes, trackedClaims);
     this.#revocations = new Revocations(client, keys, queueReader, leases);
     this.#views = new Views(client, keys, queueReader, leases);
+    const cancelledClaims = this.#cancelledClaims;
+    this.queue = new EtcdQueue(
+      { ...tools, claims, cancelledClaims, heartbeats, claimStates, pushedGrants },
+      (call) => this.#enter(call),
+    );
   }
 
   /**
-   * Fails if no server answers at connect. A server that goes away later is waited for. Inspects one name,
-   * because etcd counts all keys for a list.
+   * Fails if no server answers at connect. A server that goes away later is waited for. Inspects
+   * one name, because etcd counts all keys for a list.
    */
   async open(): Promise<void> {
     const call = { startedAt: systemClock.now(), timeoutMs: OPEN_MS, order: 0 };
@@ -137,12 +152,12 @@ export class EtcdEngine implements Engine {
 
   async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
     const times = this.#enter(call);
-    const verdict = await this.#cancelledClaims.claim(claim.grantId, (isOver) =>
+    const answer = await this.#cancelledClaims.claim(claim.grantId, (isOver) =>
       this.#claims.tryAcquire(claim, times.deadline, isOver),
     );
-    if (verdict.kind === "holds") return this.#claimStates.grant(claim, verdict, times);
-    if (verdict.kind === "gone") return verdict;
-    return { kind: "busy", holders: viewsOf(verdict.holders) };
+    if (answer.kind === "holds") return this.#claimStates.grant(claim, answer, times);
+    if (answer.kind === "gone") return answer;
+    return { kind: "busy", holders: viewsOf(answer.holders) };
   }
 
   async renew(
@@ -154,12 +169,12 @@ export class EtcdEngine implements Engine {
     return outcomes.map((outcome, i) => {
       if (outcome.kind !== "confirmed") return outcome;
       const { since, ttlMs, moved, marker, left } = outcome;
-      const holding = this.#claimStates.holdings.grant(grants[i]!);
+      const held = this.#trackedClaims.grant(grants[i]!);
       if (left) this.#claimStates.forget(grants[i]!);
-      else if (holding !== null) {
+      else if (held !== null) {
         const until = since + ttlMs;
-        this.#claimStates.holdings.keep(Object.assign(holding, { until, marker, tries: 0 }));
-        if (moved !== null) Object.assign(holding, { self: moved, told: true });
+        this.#trackedClaims.track(Object.assign(held, { until, marker, tries: 0 }));
+        if (moved !== null) Object.assign(held, { self: moved, claimed: true });
       }
       return { kind: "renewed", since: onCoreClock(since, times), ttlMs };
     });
@@ -172,11 +187,11 @@ export class EtcdEngine implements Engine {
     const { deadline } = this.#enter(call);
     return Promise.all(
       grants.map(async (ref): Promise<Released | Gone | Failed> => {
-        const kept = this.#claimStates.forget(ref);
+        const tracked = this.#claimStates.forget(ref);
         const isUnsent = this.#cancelledClaims.release(ref.grantId, ref.tombstoneMs);
-        if (isUnsent && kept === null) return { kind: "gone", why: "unknown" };
+        if (isUnsent && tracked === null) return { kind: "gone", why: "unknown" };
         const answer = await this.#releases.release(ref, deadline).catch(failedRequest);
-        if (answer.kind === "failed") this.#claimStates.leaveBehind(ref, kept);
+        if (answer.kind === "failed") this.#claimStates.releaseLater(ref, tracked);
         return answer;
       }),
     );
@@ -187,7 +202,7 @@ export class EtcdEngine implements Engine {
     const queue = await this.#queueReader.queue(resource, deadline);
     const holder = queue.holders.find((member) => owns(member, token));
     if (holder === undefined) return false;
-    return (holder.entry?.mode ?? "exclusive") === mode && !holder.entry?.revoked;
+    return (holder.record?.mode ?? "exclusive") === mode && !holder.record?.revoked;
   }
 
   async revoke(ref: RevokeRef, call: Call): Promise<"revoked" | "gone"> {
@@ -205,91 +220,21 @@ export class EtcdEngine implements Engine {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    await this.#claimStates.leave();
+    await this.#claimStates.close();
     this.#client.close();
   }
 
   /**
-   * What your own etcd transaction must compare to commit only while this lease's grant exists: lock and
-   * data are then decided together.
+   * What your own etcd transaction must compare to commit only while this lease's grant exists:
+   * lock and data are then decided together.
    */
-  guard({ resource, token }: { readonly resource: string; readonly token: bigint }): EtcdGuard {
-    const holding = this.#claimStates.holdings.find(resource, token >> 10n);
-    if (holding === null) throw new UsageError(`this engine holds no such lease of "${resource}"`);
-    const { key, created: revision } = holding.self;
-    const createRevision = String(revision);
-    const { key: encoded } = created(key, revision);
-    const equal = { target: "CREATE", result: "EQUAL" } as const;
-    const compare = { key: encoded, ...equal, create_revision: createRevision };
-    return { key, createRevision, compare };
+  guard(lease: { readonly resource: string; readonly token: bigint }): EtcdGuard {
+    return guardOf(this.#trackedClaims, lease);
   }
-
-  readonly queue: QueueFacet = {
-    enqueue: async (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
-      const times = this.#enter(call);
-      const verdict = await this.#cancelledClaims.claim(claim.grantId, (isOver) =>
-        this.#claims.enqueue(claim, times.deadline, isOver),
-      );
-      return this.#stands(claim, verdict, times);
-    },
-
-    heartbeat: async (
-      waiters: readonly GrantRef[],
-      call: Call,
-    ): Promise<readonly (Queued | Granted | Unknown | Failed)[]> => {
-      const times = this.#enter(call);
-      const known = new Set(waiters.filter((ref) => this.#asked(ref, times.at)));
-      return this.#heartbeats.beat(waiters, times.deadline, async (ref, verdict) => {
-        if (verdict.kind === "failed") return verdict;
-        // The claim was released during the read, so the reading is out of date.
-        if (known.has(ref) && this.#claimStates.holdings.isOver(ref)) return { kind: "unknown" };
-        const answer = await this.#stands(ref, verdict, times).catch(failedRequest);
-        if (answer.kind !== "gone") return answer;
-        this.#claimStates.forget(ref);
-        return { kind: "unknown" };
-      });
-    },
-
-    withdraw: async (ref: GrantRef, call: Call): Promise<Withdrawn | Granted> => {
-      const times = this.#enter(call);
-      const look = async (_: GrantRef, verdict: Verdict | Failed) => verdict;
-      const [verdict] = await this.#heartbeats.beat([ref], times.deadline, look);
-      if (verdict?.kind === "failed") throw verdict.error;
-      // A push may have granted the claim after it was read as waiting. This answer also tells core.
-      const isPushed = verdict?.kind === "waits" && this.#claimStates.holdings.grant(ref) !== null;
-      if (verdict?.kind === "holds" || isPushed) {
-        const granted = await this.#stands(ref, verdict, times);
-        if (granted.kind === "granted") return granted;
-      }
-      this.#claimStates.forget(ref);
-      // If its turn comes at this moment, nobody has been told of the grant yet.
-      if (verdict?.kind === "waits") await this.#claims.remove(verdict.self, times.deadline);
-      return { kind: "withdrawn" };
-    },
-
-    onGrant: (listener) => this.#claimStates.onGrant(listener),
-  };
 
   readonly watch: WatchFacet = {
-    onChange: (listener) => this.#claimStates.notifications.onChange(listener),
+    onChange: (listener) => this.#notifications.onChange(listener),
   };
-
-  /** Whether it waits here. A heartbeat of core keeps its place, whether etcd answers or not. */
-  #asked(ref: GrantRef, at: number): boolean {
-    const waiting = this.#claimStates.holdings.waiter(ref);
-    if (waiting !== null) this.#claimStates.holdings.extend(waiting, at);
-    return waiting !== null;
-  }
-
-  async #stands(
-    ref: GrantRef,
-    verdict: Verdict,
-    times: CallTimes,
-  ): Promise<Granted | Queued | Gone> {
-    if (verdict.kind === "waits") return this.#claimStates.queue(ref, verdict, times);
-    if (verdict.kind === "holds") return this.#claimStates.grant(ref, verdict, times);
-    return verdict.kind === "gone" ? verdict : { kind: "gone", why: "unknown" };
-  }
 
   #enter(call: Call): CallTimes {
     if (!this.#closed) return timesOf(call);

@@ -1,9 +1,10 @@
 import type { Engine } from "../../engine.js";
 import type { EngineUrl } from "../../url.js";
-import { EtcdEngine, type EtcdGuard } from "./engine.js";
+import { EtcdEngine } from "./engine.js";
+import type { EtcdGuard } from "./holding/guard.js";
 import { type EtcdEngineOptions, resolveEtcd, termsFromUrl } from "./options.js";
 
-export type { EtcdGuard } from "./engine.js";
+export type { EtcdGuard } from "./holding/guard.js";
 export { ETCD_DEFAULTS, type EtcdEngineOptions, type EtcdTls } from "./options.js";
 
 export interface EtcdLocks extends Engine {

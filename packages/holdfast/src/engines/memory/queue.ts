@@ -4,7 +4,7 @@ import type { Holding } from "./resource-records.js";
 // A shorter queue is not worth compacting, however many of its slots are empty.
 const MIN_SLOTS_TO_COMPACT = 32;
 
-export interface Waiter {
+export interface QueuedWaiter {
   readonly claim: Claim;
   /** Tells the waiter's engine about its grant. */
   readonly push: (holding: Holding, since: number) => void;
@@ -18,7 +18,7 @@ export interface Waiter {
  */
 export class Queue {
   /** Null where a waiter has left. */
-  #slots: (Waiter | null)[] = [];
+  #slots: (QueuedWaiter | null)[] = [];
   /** A Fenwick tree: entry i counts the waiters in the i & -i slots that end with slot i - 1. */
   #counts = [0];
   readonly #slotOf = new Map<string, number>();
@@ -30,7 +30,7 @@ export class Queue {
     return this.#slotOf.size;
   }
 
-  get first(): Waiter | undefined {
+  get first(): QueuedWaiter | undefined {
     if (this.length === 0) return undefined;
     while (this.#slots[this.#firstSlot] === null) this.#firstSlot++;
     return this.#slots[this.#firstSlot]!;
@@ -54,7 +54,7 @@ export class Queue {
     return ahead;
   }
 
-  join(waiter: Waiter): void {
+  join(waiter: QueuedWaiter): void {
     const { grantId, mode, limit } = waiter.claim;
     this.#slotOf.set(grantId, this.#slots.length);
     this.#slots.push(waiter);
@@ -67,7 +67,7 @@ export class Queue {
     this.#limit = limit;
   }
 
-  leave(grantId: string): Waiter | undefined {
+  leave(grantId: string): QueuedWaiter | undefined {
     const slot = this.#slotOf.get(grantId);
     if (slot === undefined) return undefined;
     const waiter = this.#slots[slot]!;
@@ -79,7 +79,7 @@ export class Queue {
     return waiter;
   }
 
-  *[Symbol.iterator](): Iterator<Waiter> {
+  *[Symbol.iterator](): Iterator<QueuedWaiter> {
     for (const waiter of this.#slots) if (waiter !== null) yield waiter;
   }
 

@@ -1,8 +1,8 @@
 import type { Claim } from "../../engine.js";
-import type { Waiter } from "./queue.js";
+import type { QueuedWaiter } from "./queue.js";
 import { type Holding, ResourceRecords } from "./resource-records.js";
 
-export type { Waiter } from "./queue.js";
+export type { QueuedWaiter } from "./queue.js";
 export type { Holding } from "./resource-records.js";
 
 /** The state that memory engines share. Engines on the same store contend with each other. */
@@ -48,7 +48,7 @@ export class MemoryStore {
     this.resources.get(holding.claim.resource)?.noteEnd(holding);
   }
 
-  enqueue(waiter: Waiter): void {
+  enqueue(waiter: QueuedWaiter): void {
     this.#recordsOf(waiter.claim.resource).queue.join(waiter);
   }
 

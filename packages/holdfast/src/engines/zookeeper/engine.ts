@@ -25,18 +25,19 @@ import type {
 import { settleEach } from "../../engine-kit/settle-each.js";
 import { ClaimService, type Timing } from "./claims/claim-service.js";
 import { Claims } from "./claims/claims.js";
-import { Leavings } from "./claims/leavings.js";
+import { LeftGrants } from "./claims/left-grants.js";
 import { OwnClaims } from "./claims/own-claims.js";
+import { PushedGrants } from "./claims/pushed-grants.js";
 import type { Queue } from "./claims/queue.js";
 import { Renewals } from "./claims/renewals.js";
-import { ResourceNodes } from "./claims/resource-node.js";
+import { ResourceNodes } from "./claims/resource-nodes.js";
 import { closedEngine, deadlineOf } from "./failure.js";
 import { Folder } from "./inspect/folder.js";
 import { Views } from "./inspect/views.js";
 import { LAYOUTS } from "./layout.js";
+import { TOKEN_RANGE } from "./node-record.js";
 import type { ZookeeperTerms } from "./options.js";
 import { pathOf } from "./paths.js";
-import { TOKEN_RANGE } from "./record.js";
 import { Sessions } from "./session/sessions.js";
 import type { Session } from "./wire/session.js";
 
@@ -59,8 +60,6 @@ const FOREIGN_TRAITS: EngineTraits = {
   ...{ modes: ["exclusive"], limits: false, lockDelay: false, leaves: false },
 };
 
-type GrantListener = (waiter: GrantRef, granted: Granted) => void;
-
 /** Locks on ZooKeeper: nodes that end with their session, in one queue for each resource. */
 export class ZookeeperEngine implements Engine {
   readonly name = "zookeeper";
@@ -72,8 +71,8 @@ export class ZookeeperEngine implements Engine {
   readonly #views: Views;
   readonly #folder: Folder;
   readonly #claimService: ClaimService;
+  readonly #pushedGrants: PushedGrants;
   readonly #renewals: Renewals;
-  readonly #grantListeners = new Set<GrantListener>();
   readonly #changeListeners = new Set<(resource: string) => void>();
   #closed = false;
 
@@ -86,22 +85,22 @@ export class ZookeeperEngine implements Engine {
     this.#claims = new Claims(
       resourceNodes,
       layout,
-      (claimState, granted) => void this.#claimService.turn(claimState, granted),
+      (claimState, granted) => void this.#pushedGrants.look(claimState, granted),
       (claimState) => this.#changed(claimState.claim.resource),
     );
+    this.#pushedGrants = new PushedGrants(this.#claims);
     this.#ownClaims = new OwnClaims(this.#claims, this.#sessions);
     this.#views = new Views(this.#claims, terms.location);
     this.#folder = new Folder(terms.location, this.#sessions);
     const [sessions, claims] = [this.#sessions, this.#claims];
     const tools = { sessions, claims, ownClaims: this.#ownClaims, views: this.#views };
-    this.#claimService = new ClaimService(terms, this.traits, tools, (waiter, granted) => {
-      for (const listener of this.#grantListeners) listener(waiter, granted);
-    });
-    const leavings = new Leavings(claims);
+    const pushedGrants = this.#pushedGrants;
+    this.#claimService = new ClaimService(terms, this.traits, { ...tools, pushedGrants });
+    const leftGrants = new LeftGrants(claims);
     this.#renewals = new Renewals(terms.location, {
       ...tools,
       claimService: this.#claimService,
-      leavings,
+      leftGrants,
     });
   }
 
@@ -111,7 +110,7 @@ export class ZookeeperEngine implements Engine {
   }
 
   async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
-    const answer = await this.#claimService.stand(claim, this.#enter(call), false);
+    const answer = await this.#claimService.claim(claim, this.#enter(call), false);
     if (answer.kind !== "queued") return answer;
     const { holders, nextHeartbeatMs } = answer;
     return { kind: "busy", holders, retryAfterMs: nextHeartbeatMs };
@@ -151,7 +150,7 @@ export class ZookeeperEngine implements Engine {
   async close(): Promise<void> {
     this.#closed = true;
     this.#claimService.close();
-    this.#grantListeners.clear();
+    this.#pushedGrants.close();
     this.#changeListeners.clear();
     this.#ownClaims.close();
     this.#folder.forget();
@@ -161,7 +160,7 @@ export class ZookeeperEngine implements Engine {
 
   readonly queue: QueueFacet = {
     enqueue: async (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
-      return this.#claimService.stand(claim, this.#enter(call), true);
+      return this.#claimService.claim(claim, this.#enter(call), true);
     },
 
     heartbeat: async (waiters: readonly GrantRef[], call: Call) => {
@@ -190,10 +189,7 @@ export class ZookeeperEngine implements Engine {
       return answer.kind === "granted" ? answer : { kind: "withdrawn" };
     },
 
-    onGrant: (listener: GrantListener) => {
-      this.#grantListeners.add(listener);
-      return () => this.#grantListeners.delete(listener);
-    },
+    onGrant: (listener) => this.#pushedGrants.onGrant(listener),
   };
 
   readonly watch: WatchFacet = {

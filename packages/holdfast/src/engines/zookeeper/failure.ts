@@ -1,6 +1,6 @@
 import type { Call } from "../../engine.js";
 import { EngineError, type FailureReason } from "../../errors.js";
-import { CODES } from "./wire/operations.js";
+import { CODES } from "./wire/codes.js";
 
 type Refusal = readonly [says: string, retryable: boolean, effect?: "unknown"];
 
@@ -20,7 +20,7 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
     "this ZooKeeper user may not do what locks need; docs/engines/zookeeper.md of the package holdfast lists it",
     false,
   ],
-  [CODES.badVersion]: ["a node of ZooKeeper was changed meanwhile", true],
+  [CODES.badVersion]: ["a node of ZooKeeper was changed by somebody else", true],
   [CODES.noChildren]: ["a parent is an ephemeral node of somebody else", false],
   [CODES.nodeExists]: ["a node of ZooKeeper is there that should not be", true],
   [CODES.notEmpty]: ["a node of ZooKeeper has children that it should not have", false],
@@ -43,7 +43,9 @@ const REASONS: Readonly<Record<number, FailureReason>> = {
   [CODES.saslRequired]: "credentials",
 };
 
-/** The error for an answer with a failure code. A request without an answer is handled elsewhere. */
+/**
+ * The error for an answer with a failure code. A request without an answer is handled elsewhere.
+ */
 export function refusal(code: number): EngineError {
   const unheardOf: Refusal = [`ZooKeeper answered with code ${code}`, true, "unknown"];
   const [says, retryable, effect = "none"] = REFUSALS[code] ?? unheardOf;

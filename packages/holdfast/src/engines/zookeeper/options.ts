@@ -17,15 +17,18 @@ export interface ZookeeperEngineOptions {
   /** For ZooKeeper's digest scheme. */
   readonly username?: string;
   readonly password?: string;
-  /** Who may change our nodes: everybody, or clients with our credentials. "creator" if there are any. */
+  /**
+   * Who may change our nodes: everybody, or clients with our credentials. "creator" if there are
+   * any.
+   */
   readonly acl?: AclKind;
   /** true, or options for Node's tls.connect. */
   readonly tls?: boolean | TlsOptions;
   /** The naming of nodes. With another library's names, its locks and ours exclude each other. */
   readonly layout?: LayoutName;
   /**
-   * session: ephemeral nodes, which end with their session. ttl: records with a ttl that clients judge.
-   * Locks of the two kinds do not exclude each other.
+   * session: ephemeral nodes, which end with their session. ttl: records with a ttl that clients
+   * judge. Locks of the two kinds do not exclude each other.
    */
   readonly hold?: HoldName;
 }

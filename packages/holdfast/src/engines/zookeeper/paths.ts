@@ -18,7 +18,7 @@ export function locationOf(chroot: string, prefix: string): Location {
   return { folder, stem: prefix.slice(at + 1) };
 }
 
-/** The node of a resource; who holds and who waits are its children. */
+/** The node of a resource. Its holders and waiters are its children. */
 export function pathOf({ folder, stem }: Location, resource: string): string {
   let name = stem + resource.replace(UNFIT, encodeURIComponent);
   if (name === "." || name === "..") name = name.replaceAll(".", "%2E");
@@ -27,7 +27,7 @@ export function pathOf({ folder, stem }: Location, resource: string): string {
   return `${folder}/${name}`;
 }
 
-/** The resource of a child of the folder, or null for what is not of our writing. */
+/** The resource of a child of the folder; null for a name of another program. */
 export function resourceOf({ folder, stem }: Location, child: string): string | null {
   if (!child.startsWith(stem)) return null;
   try {
@@ -36,12 +36,12 @@ export function resourceOf({ folder, stem }: Location, child: string): string | 
       ? resource
       : null;
   } catch {
-    // A "%" that begins nothing: somebody else's name.
+    // A "%" that begins no escape: a name of another program.
     return null;
   }
 }
 
-/** Others can list names, so a grantId appears in them as its hash: who knows that cannot act on it. */
+/** Other programs can list names, so names contain only the hash of a grantId, which is secret. */
 export function hashOf(grantId: string): string {
   return createHash("sha256").update(grantId).digest("hex").slice(0, HASH_LENGTH);
 }

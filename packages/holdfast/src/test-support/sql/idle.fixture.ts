@@ -15,8 +15,8 @@ const COUNT = 10;
 const MOST_OPERATIONS = 5_000;
 const A_ROUND = 100;
 
-export type Table = "resources" | "grants" | "waiters" | "tombstones";
-export type Rows = Readonly<Record<Table, number>>;
+export type TableName = "resources" | "grants" | "waiters" | "tombstones";
+export type Rows = Readonly<Record<TableName, number>>;
 
 export interface IdleServer {
   engine(idleMs: number): Engine;
@@ -24,7 +24,7 @@ export interface IdleServer {
    * Ages the rows of resources whose names have this prefix; all rows of tombstones, which have no
    * resource.
    */
-  age(table: Table, prefix: string, ms: number): Promise<unknown>;
+  age(table: TableName, prefix: string, ms: number): Promise<unknown>;
   /** Counts rows of resources whose names have this prefix, and all tombstones. */
   rows(prefix: string): Promise<Rows>;
   /** One sweep, as an engine with this idleMs runs it. */
@@ -96,7 +96,7 @@ export async function expectNothingIdle(server: IdleServer): Promise<void> {
     await engine.tryAcquire(usual, now());
     await engine.release([{ ...usual, tombstoneMs: 0 }], now());
     const rows = await server.rows("idle-");
-    if (Object.entries(left).every(([table, count]) => rows[table as Table] === count)) break;
+    if (Object.entries(left).every(([table, count]) => rows[table as TableName] === count)) break;
     assert.ok(operations < MOST_OPERATIONS, `still there: ${JSON.stringify(rows)}`);
   }
   assert.equal(await isGood(engine, held, holds), true, "what is held is not idle");

@@ -1,10 +1,13 @@
 import { systemClock } from "../../../core/runtime/clock.js";
 import type { EngineError } from "../../../errors.js";
 import type { EtcdTerms } from "../options.js";
-import { silence, withoutEffect } from "./failure.js";
-import { late } from "./gateway-protocol.js";
+import { noAnswer, withoutEffect } from "./failure.js";
+import { lateError } from "./gateway-protocol.js";
 
-/** Authentication costs the server a bcrypt, so its time limit is not that of the call that needs it first. */
+/**
+ * Authentication costs the server a bcrypt, so its time limit is not that of the call that needs it
+ * first.
+ */
 const AUTHENTICATION_MS = 10_000;
 
 type User = NonNullable<EtcdTerms["user"]>;
@@ -16,8 +19,9 @@ interface Current {
 }
 
 /**
- * The auth token of our user, shared by all calls. When a server has forgotten it, all calls under way
- * are refused at about the same time: one of them fetches a new token, and the others wait for it.
+ * The auth token of our user, shared by all calls. When a server has forgotten it, all calls under
+ * way are refused at about the same time: one of them fetches a new token, and the others wait for
+ * it.
  */
 export class AuthToken {
   readonly #user: User | null;
@@ -39,7 +43,10 @@ export class AuthToken {
     return token ?? this.#inTime(fetched, deadline);
   }
 
-  /** A call was refused with this token. A late refusal of an old token does not discard the current one. */
+  /**
+   * A call was refused with this token. A late refusal of an old token does not discard the current
+   * one.
+   */
   refused(token: string | null): void {
     if (token !== null && this.#current?.token === token) this.#current = null;
   }
@@ -63,7 +70,7 @@ export class AuthToken {
   #inTime(fetched: Promise<string>, deadline: number): Promise<string> {
     return new Promise((resolve, reject) => {
       const giveUp = () =>
-        reject(withoutEffect(this.failure ?? silence("its authentication", late(), false)));
+        reject(withoutEffect(this.failure ?? noAnswer("its authentication", lateError(), false)));
       const timer = systemClock.timer(Math.max(0, deadline - systemClock.now()), giveUp, true);
       const done = () => timer.cancel();
       fetched.then(resolve, (error: unknown) => reject(withoutEffect(error))).then(done);

@@ -5,8 +5,8 @@ import { sleep, systemClock } from "../../../core/runtime/clock.js";
 import { EngineError } from "../../../errors.js";
 import type { Endpoint, EtcdTerms } from "../options.js";
 import { AuthToken } from "./auth-token.js";
-import { isMalformed, isOutOfSpace, isStaleToken, silence } from "./failure.js";
-import { answerTo, isLate, late, lines, parsed, valueIn } from "./gateway-protocol.js";
+import { isMalformed, isOutOfSpace, isStaleToken, noAnswer } from "./failure.js";
+import { answerTo, isLate, lateError, lines, parsed, valueIn } from "./gateway-protocol.js";
 import type { RawTxn, Txn } from "./requests.js";
 import { type Check, tokenAnswer, txnAnswer, type WatchMessage, watchMessage } from "./shapes.js";
 
@@ -64,8 +64,8 @@ export class EtcdClient {
   }
 
   /**
-   * Reads and writes keys; a majority confirms each answer. Reads are transactions too: a plain range
-   * without keys has an empty answer, while a transaction has one answer for each operation.
+   * Reads and writes keys; a majority confirms each answer. Reads are transactions too: a plain
+   * range without keys has an empty answer, while a transaction has one answer for each operation.
    */
   async txn(txn: Txn, options: CallOptions): Promise<RawTxn> {
     const [answer, askedAt] = await this.#call("/v3/kv/txn", txn, txnAnswer(txn), options);
@@ -77,21 +77,23 @@ export class EtcdClient {
     return (await this.#call(path, body, check, options))[0];
   }
 
-  /** Streams the messages of a watch until it ends or is closed. Does not keep the process alive. */
+  /**
+   * Streams the messages of a watch until it ends or is closed. Does not keep the process alive.
+   */
   stream(body: string, onMessage: (message: WatchMessage) => void, onEnd: () => void): Stream {
     let open = true;
     let request: ClientRequest | null = null;
-    let leave = () => {};
+    let moveOn = () => {};
     const end = () => {
       if (request !== null) this.#streams.delete(request);
       if (open) {
         // There may be no call for a long time that would notice the silent member.
-        if (!this.#closed) leave();
+        if (!this.#closed) moveOn();
         onEnd();
       }
       open = false;
     };
-    const hear = (line: string) => {
+    const onLine = (line: string) => {
       const message = readable(line);
       if (message === null) request?.destroy();
       else onMessage(message);
@@ -99,9 +101,10 @@ export class EtcdClient {
     const start = (token: string | null) => {
       if (!open || this.#closed) return;
       const endpoint = this.#endpoint;
-      leave = () => this.#leave(endpoint);
+      moveOn = () => this.#moveFrom(endpoint);
       request = this.#request("/v3/watch", body, token, endpoint, this.#agents.streams);
-      // With this header a member that is cut off from the others ends its watches instead of being silent.
+      // With this header a member that is cut off from the others ends its watches instead of being
+      // silent.
       request.setHeader("Grpc-Metadata-hasleader", "true");
       this.#streams.add(request);
       request.on("socket", (socket: Socket) => socket.unref());
@@ -113,7 +116,7 @@ export class EtcdClient {
         timer.cancel();
         // One reason is a stale token, which the next call notices.
         if (response.statusCode !== 200) request?.destroy();
-        else lines(response, (line) => open && hear(line));
+        else lines(response, (line) => open && onLine(line));
       });
       request.end(body);
     };
@@ -139,8 +142,8 @@ export class EtcdClient {
   }
 
   /**
-   * Asks member after member until one answers or the time is over. A request that may have taken effect
-   * is repeated only if that is harmless; if the repeat fails too, the effect stays unknown.
+   * Asks member after member until one answers or the time is over. A request that may have taken
+   * effect is repeated only if that is harmless; if the repeat fails too, the effect stays unknown.
    */
   async #call<T>(
     path: string,
@@ -169,7 +172,8 @@ export class EtcdClient {
         doubtful ||= error.effect === "unknown";
         if (tryMs !== undefined && isLate(error)) tryMs *= 2;
         isStale = isStaleToken(error);
-        // An earlier failure says more than a timeout, unless it was a stale token, which was replaced.
+        // An earlier failure says more than a timeout, unless it was a stale token, which was
+        // replaced.
         const before: EngineError | null = isStaleToken(failure) ? null : failure;
         failure = isLate(error) ? (before ?? error) : error;
         if (!usesToken) this.#authToken.failure = error;
@@ -179,14 +183,15 @@ export class EtcdClient {
         continue;
       }
       if (!failure.retryable || this.#closed) break;
-      this.#leave(endpoint);
+      this.#moveFrom(endpoint);
       // A malformed answer would come again, so it is not asked for again.
       if ((doubtful && !options.repeatable) || isMalformed(failure)) break;
       // The quota belongs to the whole cluster, so asking each member once is enough.
       if (isOutOfSpace(failure) && tried + 1 >= this.#terms.endpoints.length) break;
       await this.#pause(tried, options.deadline);
     }
-    const { message, retryable, reason, cause } = failure ?? silence(this.#name, late(), false);
+    const { message, retryable, reason, cause } =
+      failure ?? noAnswer(this.#name, lateError(), false);
     const effect = doubtful ? "unknown" : "none";
     throw new EngineError(message, { effect, retryable, reason, cause });
   }
@@ -229,7 +234,7 @@ export class EtcdClient {
   }
 
   /** One call that finds a member silent or without a leader moves all calls to the next member. */
-  #leave(endpoint: Endpoint): void {
+  #moveFrom(endpoint: Endpoint): void {
     if (this.#terms.endpoints.length === 1 || this.#endpoint !== endpoint) return;
     this.#at = (this.#at + 1) % this.#terms.endpoints.length;
     this.onMove();

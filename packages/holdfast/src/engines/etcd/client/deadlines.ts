@@ -16,7 +16,10 @@ export function timesOf({ startedAt, timeoutMs }: Call): CallTimes {
   return { at, deadline: at + timeoutMs * OF_THE_TIME, startedAt };
 }
 
-/** Converts an instant to core's clock, which may differ from ours. Never later than the call's start. */
+/**
+ * Converts an instant to core's clock, which may differ from ours. Never later than the call's
+ * start.
+ */
 export function onCoreClock(since: number, { at, startedAt }: CallTimes): number {
   return Math.min(startedAt, since - at + startedAt);
 }

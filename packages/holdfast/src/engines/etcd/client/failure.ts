@@ -55,7 +55,7 @@ export function malformed(what: string): EngineError {
 }
 
 /** No answer came. A request that was never sent has no effect. */
-export function silence(where: string, cause: Error, sent: boolean): EngineError {
+export function noAnswer(where: string, cause: Error, sent: boolean): EngineError {
   const effect = sent ? "unknown" : "none";
   const message = `no answer from etcd at ${where}: ${cause.message}`;
   return new EngineError(message, { effect, retryable: true, reason: "unreachable", cause });
@@ -106,7 +106,9 @@ function says(error: unknown, pattern: RegExp): boolean {
   );
 }
 
-/** The answer for one of a batch. An error that is not a failure of etcd is a defect, and is thrown. */
+/**
+ * The answer for one of a batch. An error that is not a failure of etcd is a defect, and is thrown.
+ */
 export function failedRequest(error: unknown): Failed {
   if (!(error instanceof EngineError)) throw error;
   return failed(error);

@@ -2,7 +2,7 @@ import type { ClientRequest, IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { systemClock } from "../../../core/runtime/clock.js";
 import type { EngineError } from "../../../errors.js";
-import { malformed, noGateway, refusal, silence } from "./failure.js";
+import { malformed, noAnswer, noGateway, refusal } from "./failure.js";
 
 /**
  * The value of an answer, or one value of a stream. Errors in answers and in streams have different
@@ -37,7 +37,7 @@ export function parsed(body: string): object | null {
 
 const LATE = "no answer in time";
 
-export function late(): Error {
+export function lateError(): Error {
   return new Error(LATE);
 }
 
@@ -58,10 +58,10 @@ export function answerTo(
       if (!socket.connecting) sent = true;
       else socket.once(socket.encrypted ? "secureConnect" : "connect", () => (sent = true));
     });
-    const timer = systemClock.timer(timeMs, () => request.destroy(late()), true);
+    const timer = systemClock.timer(timeMs, () => request.destroy(lateError()), true);
     const fail = (error: Error) => {
       timer.cancel();
-      reject(silence(where, error, sent));
+      reject(noAnswer(where, error, sent));
     };
     request.on("error", fail);
     request.on("response", (response) => {

@@ -4,8 +4,9 @@ const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 2_000;
 
 /**
- * Decides when streams that ended are opened again: soon at first, and later each time while none of
- * them opens. Streams that end together wait together, so that many lost streams count as one failure.
+ * Decides when streams that ended are opened again: soon at first, and later each time while none
+ * of them opens. Streams that end together wait together, so that many lost streams count as one
+ * failure.
  */
 export class Reopening {
   readonly #acts = new Set<() => void>();
@@ -14,7 +15,7 @@ export class Reopening {
   #closed = false;
 
   /** A stream is open, so the next one that ends is opened again soon. */
-  stands(): void {
+  opened(): void {
     this.#failures = 0;
   }
 

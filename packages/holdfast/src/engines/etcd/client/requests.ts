@@ -66,29 +66,29 @@ export interface RangeOptions {
 }
 
 /** Counts the keys of a range without reading them: etcd reads no value for that. */
-export function count({ start, end }: KeyRange): Op {
-  return { request_range: { key: base64(start), range_end: base64(end), count_only: true } };
+export function countKeys({ start, end }: KeyRange): Op {
+  return { request_range: { key: toBase64(start), range_end: toBase64(end), count_only: true } };
 }
 
 export function put(key: string, value: string | null, lease: string): Op {
-  const content = value === null ? { ignore_value: true } : { value: base64(value) };
-  return { request_put: { key: base64(key), ...content, lease } };
+  const content = value === null ? { ignore_value: true } : { value: toBase64(value) };
+  return { request_put: { key: toBase64(key), ...content, lease } };
 }
 
 export function del(key: string): Op {
-  return { request_delete_range: { key: base64(key) } };
+  return { request_delete_range: { key: toBase64(key) } };
 }
 
 export function get(key: string): Op {
-  return { request_range: { key: base64(key) } };
+  return { request_range: { key: toBase64(key) } };
 }
 
 export function range(keyRange: KeyRange, options: RangeOptions = {}): Op {
   const { start, end } = keyRange;
   const { limit, order, createdBefore } = options;
   const request = {
-    key: base64(start),
-    range_end: base64(end),
+    key: toBase64(start),
+    range_end: toBase64(end),
     ...(limit === undefined ? {} : { limit: String(limit) }),
     ...(order === undefined ? {} : { sort_order: order, sort_target: "CREATE" }),
     ...(createdBefore === undefined ? {} : { max_create_revision: String(createdBefore - 1n) }),
@@ -105,12 +105,12 @@ export function absent(key: string): Compare {
 }
 
 export function present(key: string): Compare {
-  return { key: base64(key), target: "CREATE", result: "GREATER", create_revision: "0" };
+  return { key: toBase64(key), target: "CREATE", result: "GREATER", create_revision: "0" };
 }
 
 export function created(key: string, revision: bigint): Compare {
   return {
-    key: base64(key),
+    key: toBase64(key),
     target: "CREATE",
     result: "EQUAL",
     create_revision: String(revision),
@@ -118,24 +118,24 @@ export function created(key: string, revision: bigint): Compare {
 }
 
 export function unchanged({ key, modified }: Pick<KeyValue, "key" | "modified">): Compare {
-  return { key: base64(key), target: "MOD", result: "EQUAL", mod_revision: modified };
+  return { key: toBase64(key), target: "MOD", result: "EQUAL", mod_revision: modified };
 }
 
 /** The key exists, and its value sorts after this text in byte order. */
 export function valueAfter(key: string, start: string): Compare {
-  return { key: base64(key), target: "VALUE", result: "GREATER", value: base64(start) };
+  return { key: toBase64(key), target: "VALUE", result: "GREATER", value: toBase64(start) };
 }
 
 /** Compares every key of a range. In an empty range the missing key counts as created at 0. */
 export function empty({ start, end }: KeyRange): Compare {
-  return { ...created(start, 0n), range_end: base64(end) };
+  return { ...created(start, 0n), range_end: toBase64(end) };
 }
 
 /** No key in the range is older than this revision. */
 export function oldestIs({ start, end }: KeyRange, revision: bigint): Compare {
   return {
     ...present(start),
-    range_end: base64(end),
+    range_end: toBase64(end),
     create_revision: String(revision - 1n),
   };
 }
@@ -151,18 +151,18 @@ export function countOf(txn: RawTxn, i: number): number {
 
 function keyValues(raw: RawRange | undefined): KeyValue[] {
   return (raw?.kvs ?? []).map((kv) => ({
-    key: text(kv.key),
-    value: text(kv.value ?? ""),
+    key: fromBase64(kv.key),
+    value: fromBase64(kv.value ?? ""),
     created: BigInt(kv.create_revision ?? 0),
     modified: kv.mod_revision ?? "0",
     lease: kv.lease ?? "0",
   }));
 }
 
-export function base64(plain: string): string {
+export function toBase64(plain: string): string {
   return Buffer.from(plain).toString("base64");
 }
 
-export function text(encoded: string): string {
+export function fromBase64(encoded: string): string {
   return Buffer.from(encoded, "base64").toString();
 }

@@ -1,12 +1,12 @@
-import type { Entry } from "../queue/queue.js";
+import type { KeyRecord } from "../queue/key-record.js";
 import { malformed } from "./failure.js";
 import { parsed } from "./gateway-protocol.js";
 import type { Op, RawTxn, Txn } from "./requests.js";
 
 /**
- * The exact shapes of etcd's answers. The gateway omits fields that are zero, false or empty, so missing
- * fields are derived from the request: a transaction has one answer for each operation of the branch
- * that was taken, of that operation's kind. Any other shape is malformed.
+ * The exact shapes of etcd's answers. The gateway omits fields that are zero, false or empty, so
+ * missing fields are derived from the request: a transaction has one answer for each operation of
+ * the branch that was taken, of that operation's kind. Any other shape is malformed.
  */
 export type Check<T> = (answer: unknown) => T;
 
@@ -41,7 +41,9 @@ export function txnAnswer(txn: Txn): Check<RawTxn> {
   };
 }
 
-/** Checks the answer about a new lease (id null), which has a ttl, or about the lease with this id. */
+/**
+ * Checks the answer about a new lease (id null), which has a ttl, or about the lease with this id.
+ */
 export function leaseAnswer(id: string | null): Check<LeaseAnswer> {
   return (answer) => {
     const fields = object(answer, "an answer");
@@ -77,7 +79,7 @@ export function watchMessage(message: unknown): WatchMessage | null {
   return result as WatchMessage;
 }
 
-const ENTRY: Record<keyof Entry, readonly string[]> = {
+const RECORD: Record<keyof KeyRecord, readonly string[]> = {
   mode: ["string"],
   limit: ["number", "null"],
   ttlMs: ["number"],
@@ -92,10 +94,10 @@ const ENTRY: Record<keyof Entry, readonly string[]> = {
   left: ["boolean"],
 };
 
-/** The entry in one of our keys. Another program may have written it. */
-export function entryIn(value: string): Entry {
+/** The record in one of our keys. Another program may have written it. */
+export function recordIn(value: string): KeyRecord {
   const fields = object(parsed(value), "the value of a key");
-  for (const [name, types] of Object.entries(ENTRY)) {
+  for (const [name, types] of Object.entries(RECORD)) {
     const found = fields[name];
     if (!types.includes(found === null ? "null" : typeof found)) {
       throw malformed(`the value of a key has no ${name}`);
@@ -104,7 +106,7 @@ export function entryIn(value: string): Entry {
   if (fields.mode !== "exclusive" && fields.mode !== "shared") {
     throw malformed("the value of a key has an unknown mode");
   }
-  return fields as unknown as Entry;
+  return fields as unknown as KeyRecord;
 }
 
 function branch(fields: Fields, txn: Txn): void {

@@ -12,8 +12,8 @@ import {
   valueAfter,
 } from "../client/requests.js";
 import type { Leases } from "../leases/leases.js";
+import { IN_USE } from "../queue/key-record.js";
 import { type Keys, markerOf } from "../queue/keys.js";
-import { IN_USE } from "../queue/queue.js";
 
 /** etcd takes 128 operations in a transaction by default, nested ones included, and 1.5 MiB. */
 const MOST = 100;
@@ -29,8 +29,8 @@ interface Asked {
 }
 
 /**
- * Ends grants and waiters. All releases of one turn of the event loop share one transaction. Each is
- * decided on its own: if the key is gone, the grant was lost, and so its mark stays.
+ * Ends grants and waiters. All releases of one turn of the event loop share one transaction. Each
+ * is decided on its own: if the key is gone, the grant was lost, and so its marker stays.
  */
 export class Releases {
   readonly #client: EtcdClient;
@@ -73,7 +73,7 @@ export class Releases {
     });
     for (const [i, { ref, resolve }] of batch.entries()) {
       const one: RawTxn = answer.responses?.[i]?.response_txn ?? { header: {} };
-      const own = this.#keys.entry(ref.resource, ref.grantId);
+      const own = this.#keys.claimKey(ref.resource, ref.grantId);
       const others = found(one, 0).some(({ key }) => key !== own);
       resolve(
         one.succeeded
@@ -92,10 +92,10 @@ export class Releases {
   }
 
   async #one({ resource, grantId, tombstoneMs }: ReleaseRef, deadline: number): Promise<Op> {
-    const key = this.#keys.entry(resource, grantId);
+    const key = this.#keys.claimKey(resource, grantId);
     const tombstone: Op[] = [];
     if (tombstoneMs > 0) {
-      const { id } = await this.#leases.grave(tombstoneMs, deadline);
+      const { id } = await this.#leases.ofTombstones(tombstoneMs, deadline);
       tombstone.push(put(this.#keys.tombstone(grantId), "", id));
     }
     return nested({
@@ -108,8 +108,8 @@ export class Releases {
 }
 
 /**
- * A second release of the same claim goes into the next transaction: etcd refuses a transaction that
- * writes one key twice, and the first release is the one that finds something to release.
+ * A second release of the same claim goes into the next transaction: etcd refuses a transaction
+ * that writes one key twice, and the first release is the one that finds something to release.
  */
 function waves(asked: readonly Asked[]): Asked[][][] {
   const all: Asked[][] = [];

@@ -12,8 +12,9 @@ import {
   unchanged,
 } from "../client/requests.js";
 import type { Leases } from "../leases/leases.js";
+import { type KeyRecord, writeRecord } from "../queue/key-record.js";
 import { hashOf, type Keys, markerOf } from "../queue/keys.js";
-import { type Entry, type Member, tokenInUse, writeEntry } from "../queue/queue.js";
+import { type QueueMember, tokenInUse } from "../queue/queue.js";
 import type { QueueReader } from "../queue/queue-reader.js";
 
 const MOST_CHANGES = 5;
@@ -38,7 +39,7 @@ export class Revocations {
       const queue = await this.#queueReader.queue(ref.resource, deadline);
       const holder = queue.holders.find((member) => tokenInUse(member) === ref.token);
       if (holder === undefined) return "gone";
-      if (holder.entry?.revoked && !ref.force) return "revoked";
+      if (holder.record?.revoked && !ref.force) return "revoked";
       if (await this.#end(ref, holder, deadline)) return "revoked";
     }
     throw new EngineError("a grant changes faster than it can be revoked", {
@@ -48,8 +49,12 @@ export class Revocations {
   }
 
   /** False if the grant has changed since it was read. */
-  async #end({ resource, force }: RevokeRef, holder: Member, deadline: number): Promise<boolean> {
-    const { entry, key } = holder;
+  async #end(
+    { resource, force }: RevokeRef,
+    holder: QueueMember,
+    deadline: number,
+  ): Promise<boolean> {
+    const { record, key } = holder;
     if (force) {
       const note = await this.#note(resource, holder, deadline);
       const success = [del(key), del(markerOf(key)), ...note];
@@ -57,29 +62,29 @@ export class Revocations {
       const answer = await this.#send({ compare: [unchanged(holder)], success }, deadline);
       return answer.succeeded === true;
     }
-    if (entry === null) {
+    if (record === null) {
       throw new UnsupportedError(
         `"${resource}" is held by another program, which cannot be told; force ends its grant`,
       );
     }
-    const revoked = await this.#forbid(resource, holder, entry, deadline);
+    const revoked = await this.#markRevoked(resource, holder, record, deadline);
     if (revoked === null) return false;
-    await this.#let(revoked, entry, deadline).catch(afterTheFact);
+    await this.#letExpire(revoked, record, deadline).catch(afterTheFact);
     return true;
   }
 
   /**
-   * Revokes the grant on its current lease: from this moment no renewal counts. The remaining time is
-   * measured after that, because a renewal in between would let the holder count on more. Null if the
-   * grant has changed since it was read.
+   * Revokes the grant on its current lease: from this moment no renewal counts. The remaining time
+   * is measured after that, because a renewal in between would let the holder count on more. Null
+   * if the grant has changed since it was read.
    */
-  async #forbid(
+  async #markRevoked(
     resource: string,
-    holder: Member,
-    entry: Entry,
+    holder: QueueMember,
+    record: KeyRecord,
     deadline: number,
   ): Promise<KeyValue | null> {
-    const value = writeEntry({ ...entry, revoked: true });
+    const value = writeRecord({ ...record, revoked: true });
     const note = await this.#note(resource, holder, deadline);
     const success = [put(holder.key, value, holder.lease), ...note];
     try {
@@ -94,27 +99,27 @@ export class Revocations {
   }
 
   /**
-   * Other grants keep the lease alive, so the revoked grant moves to a lease of its own. That lease lasts
-   * no less than what the old one has left: the holder may not know yet. The mark moves too, and ends a
-   * lock-delay later. A grant that was released or passed on since is left alone.
+   * Other grants keep the lease alive, so the revoked grant moves to a lease of its own. That lease
+   * lasts no less than what the old one has left: the holder may not know yet. The marker moves
+   * too, and ends a lock-delay later. A grant that was released or passed on since is left alone.
    */
-  async #let(revoked: KeyValue, entry: Entry, deadline: number): Promise<void> {
+  async #letExpire(revoked: KeyValue, record: KeyRecord, deadline: number): Promise<void> {
     const { key, value } = revoked;
-    const left = await this.#leases.leftOf(revoked, deadline);
+    const left = await this.#leases.remainingOf(revoked, deadline);
     if (left === null) return;
-    const own = await this.#leases.dying(left.mostMs, deadline);
+    const own = await this.#leases.expiring(left.mostMs, deadline);
     const success = [put(key, value, own.id)];
-    if (entry.lockDelayMs > 0 && entry.claimed) {
-      const mark = await this.#leases.dying(own.ttlMs + entry.lockDelayMs, deadline);
-      success.push(put(markerOf(key), "", mark.id));
+    if (record.lockDelayMs > 0 && record.claimed) {
+      const marker = await this.#leases.expiring(own.ttlMs + record.lockDelayMs, deadline);
+      success.push(put(markerOf(key), "", marker.id));
     }
     await this.#send({ compare: [unchanged(revoked)], success }, deadline);
   }
 
-  async #note(resource: string, { entry, key }: Member, deadline: number): Promise<Op[]> {
-    if (entry === null) return [];
-    const { id } = await this.#leases.dying(NOTE_MS, deadline);
-    return [put(`${this.#keys.notes(entry.engine).start}${hashOf(key)}`, resource, id)];
+  async #note(resource: string, { record, key }: QueueMember, deadline: number): Promise<Op[]> {
+    if (record === null) return [];
+    const { id } = await this.#leases.expiring(NOTE_MS, deadline);
+    return [put(`${this.#keys.notes(record.engine).start}${hashOf(key)}`, resource, id)];
   }
 
   #send(txn: { compare: Compare[]; success: Op[] }, deadline: number): Promise<RawTxn> {
@@ -130,6 +135,6 @@ function afterTheFact(error: unknown): never {
 }
 
 /** Whether a token is in this member's range. */
-export function owns({ created: revision, entry }: Member, token: bigint): boolean {
-  return token >> 10n === revision && Number(token & 1023n) < (entry?.tokens ?? 1);
+export function owns({ created: revision, record }: QueueMember, token: bigint): boolean {
+  return token >> 10n === revision && Number(token & 1023n) < (record?.tokens ?? 1);
 }

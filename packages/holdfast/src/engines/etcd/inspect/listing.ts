@@ -4,21 +4,26 @@ import type { EtcdClient } from "../client/client.js";
 import { countOf, found, type KeyValue, range } from "../client/requests.js";
 import { isOurs, type Keys, markedBy } from "../queue/keys.js";
 import { Queue } from "../queue/queue.js";
-import { narrowed, type Stretch, widened } from "./stretch.js";
+import { narrowed, type ScanRange, widened } from "./scan-range.js";
 
 const MOST_KEYS = 2_000;
 const MOST_TRIES = 8;
 
-/** What is to be shown of a resource; without a queue, all of it is to be read. */
+/**
+ * Shows a resource with this queue. With null the queue was read only in part, so it is read again.
+ */
 type View = (resource: string, queue: Queue | null) => Promise<ResourceView>;
 
-interface Page extends Stretch {
-  readonly told: readonly KeyValue[];
-  /** How many there are on this stretch. */
+interface Page extends ScanRange {
+  /** The first keys of the range. */
+  readonly keyValues: readonly KeyValue[];
+  /** How many keys the range has. */
   readonly count: number;
 }
 
-/** The next page. Keys lie in the order of their names, so those of a resource lie together. */
+/**
+ * The next page. Keys are in the order of their names, so the keys of one resource are together.
+ */
 export async function listPage(
   client: EtcdClient,
   keys: Keys,
@@ -26,14 +31,14 @@ export async function listPage(
   deadline: number,
   view: View,
 ): Promise<ListPage> {
-  const begin = cursor === null ? allOf(keys) : (JSON.parse(cursor) as Stretch);
+  const begin = cursor === null ? allOf(keys) : (JSON.parse(cursor) as ScanRange);
   const page = await read(client, keys, begin, max, deadline);
-  const { told, count } = page;
-  const { groups, beyond } = grouped(told, keys, max);
-  const last = told.at(-1)?.key ?? "";
+  const { keyValues, count } = page;
+  const { groups, beyond } = grouped(keyValues, keys, max);
+  const last = keyValues.at(-1)?.key ?? "";
   const lastOne = keys.resourceOf(last);
-  const isMore = count > told.length;
-  // The last one's keys may go on beyond the page, and are read by themselves.
+  const isMore = count > keyValues.length;
+  // The last resource may have more keys beyond the page, so its queue is read on its own.
   const cut = isMore && beyond === null && lastOne !== null && groups.has(lastOne) ? lastOne : null;
   const glob = compileGlob(match);
   const views = [...groups]
@@ -48,49 +53,50 @@ export async function listPage(
   };
 }
 
-/** The first keys of a stretch, or of one of the next if there are none. */
+/** The first keys of a range. If it has none, the first keys of one of the next ranges. */
 async function read(
   client: EtcdClient,
   keys: Keys,
-  begin: Stretch,
+  begin: ScanRange,
   max: number,
   deadline: number,
 ): Promise<Page> {
-  // Mostly a resource has one key, and one more tells whether the last one's go on.
+  // Most resources have one key. One key more shows whether the last resource has more keys.
   const limit = Math.min(max + 1, MOST_KEYS);
-  let stretch = begin;
+  let scanRange = begin;
   for (let tries = 1; ; tries++) {
-    const { from, until } = stretch;
+    const { from, until } = scanRange;
     const success = [range({ start: from, end: until }, { limit })];
     const txn = { compare: [], success, failure: [] };
     const answer = await client.txn(txn, { deadline, repeatable: true });
-    const page = { from, until, told: found(answer, 0), count: countOf(answer, 0) };
+    const page = { from, until, keyValues: found(answer, 0), count: countOf(answer, 0) };
     const next = page.count === 0 ? afterAll(page, keys) : null;
     if (next === null || tries === MOST_TRIES) return page;
-    stretch = next;
+    scanRange = next;
   }
 }
 
-function allOf(keys: Keys): Stretch {
+function allOf(keys: Keys): ScanRange {
   return { from: keys.all.start, until: keys.all.end };
 }
 
-/** Null where there is nothing after it. */
-function afterAll({ from, until, count }: Page, keys: Keys): Stretch | null {
+/** The range after this page; null if there is none. */
+function afterAll({ from, until, count }: Page, keys: Keys): ScanRange | null {
   const { until: end } = allOf(keys);
   if (until === end) return null;
   return { from: until, until: widened({ from, until }, count, keys.namesFrom) ?? end };
 }
 
-function afterSome({ told, until, count }: Page, from: string, keys: Keys): Stretch {
-  const [first, last] = [told[0]!.key, told.at(-1)!.key];
+/** The rest of the range of this page, which has keys that were not returned. */
+function afterSome({ keyValues, until, count }: Page, from: string, keys: Keys): ScanRange {
+  const [first, last] = [keyValues[0]!.key, keyValues.at(-1)!.key];
   return { from, until: narrowed(until, { first, last, count }, keys.namesFrom) };
 }
 
-/** By resource, up to so many; beyond is the first key of the next one. */
-function grouped(told: readonly KeyValue[], keys: Keys, max: number) {
+/** The keys of up to `max` resources. `beyond` is the first key of the next resource. */
+function grouped(keyValues: readonly KeyValue[], keys: Keys, max: number) {
   const groups = new Map<string, KeyValue[]>();
-  for (const kv of told) {
+  for (const kv of keyValues) {
     const resource = keys.resourceOf(kv.key);
     if (resource === null || !isLock(kv)) continue;
     const group = groups.get(resource);
@@ -101,7 +107,9 @@ function grouped(told: readonly KeyValue[], keys: Keys, max: number) {
   return { groups, beyond: null };
 }
 
-/** Ours, or what `etcdctl lock` makes: a key that is named by its lease. Others' data may lie about. */
+/**
+ * A key of ours, or of `etcdctl lock`, which names keys by their lease. Other keys may be any data.
+ */
 function isLock({ key, lease }: KeyValue): boolean {
   const name = key.slice(key.lastIndexOf("/") + 1);
   return isOurs(key) || markedBy(key) !== null || BigInt(lease).toString(16) === name;

@@ -2,13 +2,13 @@ import type { ListFilter, ListPage, ResourceView } from "../../../engine.js";
 import type { EtcdClient } from "../client/client.js";
 import type { Leases } from "../leases/leases.js";
 import type { Keys } from "../queue/keys.js";
-import { holderView, type Member, type Queue } from "../queue/queue.js";
+import { holderView, type Queue, type QueueMember } from "../queue/queue.js";
 import type { QueueReader } from "../queue/queue-reader.js";
 import { listPage } from "./listing.js";
 
-type LeftOf = (lease: string) => Promise<number>;
+type RemainingMs = (lease: string) => Promise<number>;
 
-/** What people see of the locks. */
+/** Shows locks to people: `inspect` and `list`. */
 export class Views {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
@@ -24,42 +24,49 @@ export class Views {
 
   async inspect(resource: string, deadline: number): Promise<ResourceView> {
     const queue = await this.#queueReader.queue(resource, deadline);
-    return view(resource, queue, this.#leftOf(deadline));
+    return view(resource, queue, this.#remainingOf(deadline));
   }
 
   async list(filter: ListFilter, deadline: number): Promise<ListPage> {
-    const leftOf = this.#leftOf(deadline);
+    const remainingOf = this.#remainingOf(deadline);
     return listPage(this.#client, this.#keys, filter, deadline, async (resource, queue) =>
-      view(resource, queue ?? (await this.#queueReader.queue(resource, deadline)), leftOf),
+      view(resource, queue ?? (await this.#queueReader.queue(resource, deadline)), remainingOf),
     );
   }
 
-  /** What a lease has left. Many hang on the same one, and it is asked for once. */
-  #leftOf(deadline: number): LeftOf {
+  /**
+   * Answers the remaining time of a lease. Many keys are on the same lease, which is asked after
+   * once.
+   */
+  #remainingOf(deadline: number): RemainingMs {
     const left = new Map<string, Promise<number>>();
     return (lease) => {
       if (lease === "0") return Promise.resolve(0);
       const asked =
-        left.get(lease) ?? this.#leases.left(lease, deadline).then(({ mostMs }) => mostMs);
+        left.get(lease) ?? this.#leases.remaining(lease, deadline).then(({ mostMs }) => mostMs);
       left.set(lease, asked);
       return asked;
     };
   }
 }
 
-async function view(resource: string, queue: Queue, leftOf: LeftOf): Promise<ResourceView> {
-  const closed = await Promise.all(queue.orphans.map(({ lease }) => leftOf(lease)));
+async function view(
+  resource: string,
+  queue: Queue,
+  remainingOf: RemainingMs,
+): Promise<ResourceView> {
+  const closed = await Promise.all(queue.orphans.map(({ lease }) => remainingOf(lease)));
   return {
     resource,
     holders: await Promise.all(
-      queue.holders.map(async (member) => holderView(member, await leftOf(member.lease))),
+      queue.holders.map(async (member) => holderView(member, await remainingOf(member.lease))),
     ),
     waiters: queue.waiters.map((member, position) => waiterView(member, position)),
     closedMs: Math.max(0, ...closed),
   };
 }
 
-function waiterView(member: Member, position: number) {
+function waiterView(member: QueueMember, position: number) {
   const { mode, label } = holderView(member, 0);
   return { mode, label, position };
 }

@@ -1,21 +1,24 @@
 import { isLeaseGone } from "../client/failure.js";
 import { type Op, put } from "../client/requests.js";
+import type { KeyRecord } from "../queue/key-record.js";
 import { markerOf } from "../queue/keys.js";
-import type { Entry } from "../queue/queue.js";
 import type { Leases, SharedLease } from "./leases.js";
 
-/** A waiter's key ends at most this long after its last heartbeat, so that the next waiter gets its turn. */
+/**
+ * A waiter's key ends at most this long after its last heartbeat, so that the next waiter gets its
+ * turn.
+ */
 const WAITER_MS = 3_000;
 /** A new grant may use a lease until this part of its life has passed. */
 const FRESH = 1 / 3;
 
-/** The lease of a grant's key and, with a lock-delay, the lease of its mark. */
+/** The lease of a grant's key and, with a lock-delay, the lease of its marker. */
 export interface LeasePair {
   readonly lease: SharedLease;
   readonly marker: SharedLease | null;
 }
 
-type Span = Pick<Entry, "ttlMs" | "lockDelayMs">;
+type Span = Pick<KeyRecord, "ttlMs" | "lockDelayMs">;
 
 /** Provides live leases for waiters and for grants. */
 export class LeasePool {
@@ -25,7 +28,10 @@ export class LeasePool {
     this.#leases = leases;
   }
 
-  /** The lease of a waiter with this ttl. Sends a keepalive if more than this part of its life has passed. */
+  /**
+   * The lease of a waiter with this ttl. Sends a keepalive if more than this part of its life has
+   * passed.
+   */
   ofWaiter(ttlMs: number, part: number, deadline: number): Promise<SharedLease> {
     return this.#leases.ready(Math.min(ttlMs, WAITER_MS), part, deadline);
   }
@@ -33,7 +39,7 @@ export class LeasePool {
   /** How long a waiter with this ttl lives after its last heartbeat. */
   waiterMs(ttlMs: number): number {
     const asked = Math.min(ttlMs, WAITER_MS);
-    return this.#leases.peek(asked)?.ttlMs ?? Math.ceil(asked / 1_000) * 1_000;
+    return this.#leases.current(asked)?.ttlMs ?? Math.ceil(asked / 1_000) * 1_000;
   }
 
   freshOfWaiter(ttlMs: number, deadline: number): Promise<SharedLease> {
@@ -68,8 +74,8 @@ export class LeasePool {
   }
 }
 
-/** Operations that put a grant's key and, where it has one, its mark. */
+/** Operations that put a grant's key and, where it has one, its marker. */
 export function puts(key: string, value: string | null, { lease, marker }: LeasePair): Op[] {
-  const mark = marker === null ? [] : [put(markerOf(key), "", marker.id)];
-  return [put(key, value, lease.id), ...mark];
+  const marking = marker === null ? [] : [put(markerOf(key), "", marker.id)];
+  return [put(key, value, lease.id), ...marking];
 }

@@ -21,16 +21,16 @@ export interface SharedLease {
 
 interface KeptLease extends SharedLease {
   /** An acknowledged keepalive that is not proven yet: its leader may have been deposed. */
-  heard: { readonly sentAt: number; readonly ackedAt: number; readonly term: string } | null;
+  acked: { readonly sentAt: number; readonly ackedAt: number; readonly term: string } | null;
 }
 
 /**
  * The leases of this process, one for each ttl. They are kept alive only when a call needs them, so
  * claims that nobody renews end.
  *
- * A leader that was paused may acknowledge a keepalive although a new leader has already let the lease
- * expire. So an acknowledgement counts only once a later majority answer comes from the same term: then
- * no other leader was elected in between.
+ * A leader that was paused may acknowledge a keepalive although a new leader has already let the
+ * lease expire. So an acknowledgement counts only once a later majority answer comes from the same
+ * term: then no other leader was elected in between.
  *
  * Each lease gets a canary key before any other key, so that we hear of its end (notifications.ts).
  */
@@ -38,8 +38,8 @@ export class Leases {
   readonly #client: EtcdClient;
   readonly #kept = new Map<number, KeptLease>();
   readonly #underWay = new Map<number, Promise<KeptLease>>();
-  readonly #graves = new Map<number, KeptLease>();
-  readonly #digging = new Map<number, Promise<KeptLease>>();
+  readonly #tombstoneLeases = new Map<number, KeptLease>();
+  readonly #makingTombstoneLeases = new Map<number, Promise<KeptLease>>();
   readonly #canaryOf: (lease: string) => string;
   /** Called when a keepalive finds that a lease has ended. */
   onEnd: (id: string) => void = () => {};
@@ -55,14 +55,14 @@ export class Leases {
     const seconds = Math.ceil(ttlMs / 1_000);
     const kept = this.#kept.get(seconds);
     // A fresh acknowledgement is proven by the answer to the caller's next request.
-    const newest = Math.max(kept?.since ?? -Infinity, kept?.heard?.sentAt ?? -Infinity);
+    const newest = Math.max(kept?.since ?? -Infinity, kept?.acked?.sentAt ?? -Infinity);
     if (kept !== undefined && systemClock.now() - newest <= kept.ttlMs * part) return kept;
     const refresh = () => this.#refresh(seconds, this.#kept.get(seconds), deadline);
     return together(this.#underWay, seconds, deadline, refresh);
   }
 
   /** The lease for this ttl, as it is. */
-  peek(ttlMs: number): SharedLease | null {
+  current(ttlMs: number): SharedLease | null {
     return this.#kept.get(Math.ceil(ttlMs / 1_000)) ?? null;
   }
 
@@ -79,12 +79,13 @@ export class Leases {
   /** The server no longer knows one of the leases, and does not say which one. */
   forgetAll(): void {
     this.#kept.clear();
-    this.#graves.clear();
+    this.#tombstoneLeases.clear();
   }
 
   /**
-   * A key on this lease (or, for null, on any of them) could not be deleted. The lease is no longer kept
-   * alive, so the key ends with it. Other keys on it move to a new lease when they are renewed.
+   * A key on this lease (or, for null, on any of them) could not be deleted. The lease is no longer
+   * kept alive, so the key ends with it. Other keys on it move to a new lease when they are
+   * renewed.
    */
   retire(id: string | null): void {
     for (const [seconds, kept] of this.#kept) {
@@ -93,23 +94,23 @@ export class Leases {
   }
 
   /** A lease that nobody keeps alive, so that its keys end by themselves. */
-  dying(ttlMs: number, deadline: number): Promise<SharedLease> {
+  expiring(ttlMs: number, deadline: number): Promise<SharedLease> {
     return this.#grant(Math.max(1, Math.ceil(ttlMs / 1_000)), deadline);
   }
 
   /** A lease for tombstones, which share one as long as it has enough life left. */
-  async grave(ttlMs: number, deadline: number): Promise<SharedLease> {
+  async ofTombstones(ttlMs: number, deadline: number): Promise<SharedLease> {
     const seconds = 2 * Math.ceil(ttlMs / 1_000);
-    const known = this.#graves.get(seconds);
+    const known = this.#tombstoneLeases.get(seconds);
     if (known !== undefined && known.ttlMs - ageOf(known) >= ttlMs) return known;
-    const dig = () => this.#grant(seconds, deadline);
-    const grave = await together(this.#digging, seconds, deadline, dig);
-    this.#graves.set(seconds, grave);
-    return grave;
+    const make = () => this.#grant(seconds, deadline);
+    const fresh = await together(this.#makingTombstoneLeases, seconds, deadline, make);
+    this.#tombstoneLeases.set(seconds, fresh);
+    return fresh;
   }
 
-  /** What is left of any lease, as a range: etcd counts in whole seconds. */
-  async left(id: string, deadline: number): Promise<Left> {
+  /** The remaining time of any lease, as a range: etcd counts in whole seconds. */
+  async remaining(id: string, deadline: number): Promise<RemainingTime> {
     const answer = await this.#client.call("/v3/lease/timetolive", { ID: id }, leaseAnswer(id), {
       deadline,
       repeatable: true,
@@ -123,12 +124,13 @@ export class Leases {
   }
 
   /**
-   * What a key has left, by its lease; null if the key is no longer on it. This is the word of one leader
-   * as well, so like a keepalive it counts only with a majority answer from the same term.
+   * The remaining time of a key, by its lease; null if the key is no longer on that lease. One
+   * leader alone gives this answer, so like a keepalive it counts only with a majority answer from
+   * the same term.
    */
-  async leftOf({ key, lease }: KeyValue, deadline: number): Promise<Left | null> {
+  async remainingOf({ key, lease }: KeyValue, deadline: number): Promise<RemainingTime | null> {
     for (let proofs = 1; ; proofs++) {
-      const left = await this.left(lease, deadline);
+      const left = await this.remaining(lease, deadline);
       const txn = { compare: [], success: [get(key)], failure: [] };
       const answer = await this.#client.txn(txn, urgent(deadline));
       if (found(answer, 0)[0]?.lease !== lease) return null;
@@ -171,7 +173,7 @@ export class Leases {
       { ...urgent(deadline), firstTryMs: kept.ttlMs * FIRST_TRY },
     );
     if (Number(TTL) <= 0) return false;
-    kept.heard = { sentAt, ackedAt: systemClock.now(), term: header.raft_term };
+    kept.acked = { sentAt, ackedAt: systemClock.now(), term: header.raft_term };
     return true;
   }
 
@@ -184,20 +186,20 @@ export class Leases {
       ...urgent(deadline),
       firstTryMs: seconds * 1_000 * FIRST_TRY,
     });
-    return { id: ID, ttlMs: Number(TTL) * 1_000, since, heard: null };
+    return { id: ID, ttlMs: Number(TTL) * 1_000, since, acked: null };
   }
 
   #prove(term: string, askedAt: number): void {
     for (const kept of this.#kept.values()) {
-      const { heard } = kept;
-      if (heard === null || askedAt < heard.ackedAt) continue;
-      if (heard.term === term) kept.since = Math.max(kept.since, heard.sentAt);
-      kept.heard = null;
+      const { acked } = kept;
+      if (acked === null || askedAt < acked.ackedAt) continue;
+      if (acked.term === term) kept.since = Math.max(kept.since, acked.sentAt);
+      kept.acked = null;
     }
   }
 }
 
-interface Left {
+interface RemainingTime {
   readonly leastMs: number;
   readonly mostMs: number;
   /** The term of the leader that answered. */
@@ -205,8 +207,8 @@ interface Left {
 }
 
 /**
- * Runs one request at a time for each ttl, and all callers wait for it. The caller that began it may
- * have had less time than this one, so a request that timed out is begun again.
+ * Runs one request at a time for each ttl, and all callers wait for it. The caller that began it
+ * may have had less time than this one, so a request that timed out is begun again.
  */
 async function together(
   underWay: Map<number, Promise<KeptLease>>,

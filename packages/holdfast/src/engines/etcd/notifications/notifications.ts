@@ -2,14 +2,14 @@ import { systemClock } from "../../../core/runtime/clock.js";
 import { emit } from "../../../events.js";
 import type { EtcdClient, Stream } from "../client/client.js";
 import { Reopening } from "../client/reopening.js";
-import { base64, found, get, type Op, range, text } from "../client/requests.js";
+import { found, fromBase64, get, type Op, range, toBase64 } from "../client/requests.js";
 import type { WatchMessage } from "../client/shapes.js";
-import type { Holding, Holdings } from "../holding/holdings.js";
+import type { HeldGrant, TrackedClaims } from "../holding/tracked-claims.js";
 import type { Leases } from "../leases/leases.js";
 import { type Keys, leaseOfCanary } from "../queue/keys.js";
 import { creation } from "./watches.js";
 
-/** After this long core asks by itself. */
+/** Core asks by itself after this time. */
 const ASK_MS = 2_000;
 const MOST_GETS = 100;
 const PART_MS = 10;
@@ -17,24 +17,25 @@ const PART_MS = 10;
 type ChangeListener = (resource: string) => void;
 
 /**
- * Tells the holders of this process, before their next renewal, that a grant was revoked or that its
- * lease has ended.
+ * Tells the holders of this process, before their next renewal, that a grant was revoked or that
+ * its lease has ended.
  *
- * All grants with the same ttl are on one etcd lease, and its end deletes all their keys at once. We need
- * not be the cause: any client with the rights can revoke the lease, and so does a leader that hung for
- * longer than the ttl when it is back, because it never heard of the keepalives that its successor
- * acknowledged (etcd-io/etcd#12528, #15247). So each lease has one more key, its canary, in the key range
- * of this engine's notes. The stream that reports notes also reports the deletion of the canary.
+ * All grants with the same ttl are on one etcd lease, and its end deletes all their keys at once.
+ * We need not be the cause: any client with the rights can revoke the lease, and so does a leader
+ * that hung for longer than the ttl when it is back, because it never heard of the keepalives that
+ * its successor acknowledged (etcd-io/etcd#12528, #15247). So each lease has one more key, its
+ * canary, in the key range of this engine's notes. The stream that reports notes also reports the
+ * deletion of the canary.
  */
 export class Notifications {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
   readonly #engineId: string;
   readonly #leases: Leases;
-  readonly #holdings: Holdings;
+  readonly #trackedClaims: TrackedClaims;
   readonly #listeners = new Set<ChangeListener>();
   /** Grants on a lease that has ended, about which core does not know yet. */
-  readonly #untold = new Set<Holding>();
+  readonly #unreported = new Set<HeldGrant>();
   readonly #reopening = new Reopening();
   readonly #reopen = () => this.#open();
   readonly #compareAgain = () => void this.#compare();
@@ -50,13 +51,13 @@ export class Notifications {
     keys: Keys,
     engineId: string,
     leases: Leases,
-    holdings: Holdings,
+    trackedClaims: TrackedClaims,
   ) {
     this.#client = client;
     this.#keys = keys;
     this.#engineId = engineId;
     this.#leases = leases;
-    this.#holdings = holdings;
+    this.#trackedClaims = trackedClaims;
     leases.onEnd = (id) => void this.#leaseEnded(id);
   }
 
@@ -65,7 +66,7 @@ export class Notifications {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Starts at the revision of the first grant or waiter: its canary is older. */
+  /** Starts after the revision of the first grant or waiter, whose canary is older. */
   listen(revision: bigint): void {
     if (this.#next !== null || this.#closed) return;
     this.#next = revision + 1n;
@@ -73,9 +74,9 @@ export class Notifications {
   }
 
   /** A grant is on a lease without a canary or without keepalives: a renewal by core moves it. */
-  tellSoon(resource: string): void {
+  notifySoon(resource: string): void {
     // Not before core has heard of the grant itself.
-    setImmediate(() => this.#tell(resource));
+    setImmediate(() => this.#notify(resource));
   }
 
   /** The client now sends calls to another member. */
@@ -98,29 +99,30 @@ export class Notifications {
     const from = this.#next ? { start_revision: String(this.#next) } : {};
     const isCurrent = () => this.#stream === stream && !this.#closed;
     const stream = this.#client.stream(
-      creation({ key: base64(start), range_end: base64(end), ...from }),
-      (message) => isCurrent() && this.#hear(message),
+      creation({ key: toBase64(start), range_end: toBase64(end), ...from }),
+      (message) => isCurrent() && this.#onMessage(message),
       () => isCurrent() && this.#lost(),
     );
     this.#stream = stream;
   }
 
-  #hear({ created, canceled, compact_revision, events = [] }: WatchMessage): void {
+  #onMessage({ created, canceled, compact_revision, events = [] }: WatchMessage): void {
     for (const { type, kv } of events) {
-      const key = text(kv.key);
+      const key = fromBase64(kv.key);
       this.#next = BigInt(kv.mod_revision) + 1n;
       const lease = leaseOfCanary(key);
       if (lease !== null && type === "DELETE") void this.#leaseEnded(lease);
-      if (lease === null && type !== "DELETE") this.#tell(text(kv.value ?? ""));
+      if (lease === null && type !== "DELETE") this.#notify(fromBase64(kv.value ?? ""));
     }
     if (canceled) {
-      // Compacted events cannot be received any more, so the keys are read instead, as after any gap.
+      // Compacted events cannot be received any more, so the keys are read instead, as after any
+      // gap.
       if (compact_revision !== undefined) this.#next = 0n;
       this.#lost();
       // If the stream was refused for an expired token, this call finds out and fetches a new one.
       void this.#compare();
     } else if (created) {
-      this.#reopening.stands();
+      this.#reopening.opened();
       if (this.#wasAway) void this.#compare();
       this.#wasAway = false;
     }
@@ -132,15 +134,18 @@ export class Notifications {
     this.#reopening.later(this.#reopen);
   }
 
-  /** etcd resends missed events slowly, and never compacted ones. Reading the keys shows the state at once. */
+  /**
+   * etcd resends missed events slowly, and never compacted ones. Reading the keys shows the state
+   * at once.
+   */
   async #compare(): Promise<void> {
     // Collected first: a lease that is made during this read has a canary that the read cannot see.
-    const leases = new Set([...this.#holdings.leases(), ...this.#leases.ids()]);
+    const leases = new Set([...this.#trackedClaims.leases(), ...this.#leases.ids()]);
     try {
       const [there = []] = await this.#read([range(this.#keys.notes(this.#engineId))]);
       for (const { key, value } of there) {
         const lease = leaseOfCanary(key);
-        if (lease === null) this.#tell(value);
+        if (lease === null) this.#notify(value);
         else leases.delete(lease);
       }
       for (const lease of leases) void this.#leaseEnded(lease);
@@ -152,19 +157,19 @@ export class Notifications {
   }
 
   /**
-   * A lease has ended, or only its canary; in both cases it gets no new keys. Its grants are read before
-   * core is told, many in one request, so that core has its answer when it asks.
+   * A lease has ended, or only its canary; in both cases it gets no new keys. Its grants are read
+   * before core is told, many in one request, so that core has its answer when it asks.
    */
   async #leaseEnded(id: string): Promise<void> {
     this.#leases.retire(id);
-    const grants = this.#holdings.on(id);
+    const grants = this.#trackedClaims.on(id);
     const parts: Promise<void>[] = [];
     for (let i = 0; i < grants.length; i += MOST_GETS)
       parts.push(this.#askAfter(grants.slice(i, i + MOST_GETS)));
     await Promise.all(parts);
   }
 
-  async #askAfter(grants: readonly Holding[]): Promise<void> {
+  async #askAfter(grants: readonly HeldGrant[]): Promise<void> {
     try {
       const answers = await this.#read(grants.map(({ self }) => get(self.key)));
       for (const [i, grant] of grants.entries()) grant.gone ||= answers[i]!.length === 0;
@@ -173,23 +178,23 @@ export class Notifications {
       if (!this.#closed) emit("failed", () => ({ during: "watch", error }));
     }
     // Grants that still exist must move to another lease, which has a canary.
-    if (this.#untold.size === 0) setImmediate(() => this.#tellSome());
-    for (const grant of grants) this.#untold.add(grant);
+    if (this.#unreported.size === 0) setImmediate(() => this.#notifySome());
+    for (const grant of grants) this.#unreported.add(grant);
   }
 
   /**
-   * For each resource, core goes through everything that it holds. So thousands of grants are reported in
-   * small parts, and other work runs between them.
+   * For each resource, core goes through everything that it holds. So thousands of grants are
+   * reported in small parts, and other work runs between them.
    */
-  #tellSome(): void {
+  #notifySome(): void {
     const startedAt = systemClock.now();
-    for (const grant of this.#untold) {
-      this.#untold.delete(grant);
+    for (const grant of this.#unreported) {
+      this.#unreported.delete(grant);
       // A renewal may have told the holder already.
-      if (this.#holdings.grant(grant.ref) === grant) this.#tell(grant.ref.resource);
+      if (this.#trackedClaims.grant(grant.ref) === grant) this.#notify(grant.ref.resource);
       if (systemClock.now() - startedAt > PART_MS) break;
     }
-    if (this.#untold.size > 0) setImmediate(() => this.#tellSome());
+    if (this.#unreported.size > 0) setImmediate(() => this.#notifySome());
   }
 
   async #read(success: readonly Op[]) {
@@ -200,7 +205,7 @@ export class Notifications {
     return success.map((_, i) => found(answer, i));
   }
 
-  #tell(resource: string): void {
+  #notify(resource: string): void {
     for (const listener of this.#listeners) listener(resource);
   }
 }

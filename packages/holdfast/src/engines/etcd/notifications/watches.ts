@@ -1,10 +1,10 @@
 import { systemClock } from "../../../core/runtime/clock.js";
 import type { EtcdClient, Stream } from "../client/client.js";
 import { Reopening } from "../client/reopening.js";
-import { base64, found, get, text } from "../client/requests.js";
+import { found, fromBase64, get, toBase64 } from "../client/requests.js";
 import type { WatchMessage } from "../client/shapes.js";
 import type { KeyRange } from "../queue/keys.js";
-import type { Ahead } from "../queue/queue.js";
+import type { Predecessor } from "../queue/queue.js";
 
 // Each stream needs a connection. A waiter without a watch relies on its heartbeat.
 const MOST_STREAMS = 256;
@@ -12,7 +12,7 @@ const CHECK_MS = 5_000;
 const MOST_GETS = 100;
 
 /** A waiter wants to know when one key has ended, known by its creation too. */
-export interface EndOfKey extends Ahead {
+export interface KeyInterest extends Predecessor {
   readonly keyRange: KeyRange;
   onEnd(): void;
 }
@@ -20,22 +20,22 @@ export interface EndOfKey extends Ahead {
 /** One resource in which a waiter of this engine waits for keys to end. */
 interface Watched {
   readonly keyRange: KeyRange;
-  readonly interests: Set<EndOfKey>;
+  readonly interests: Set<KeyInterest>;
   /** Interests whose key may have ended before the watch was open. */
-  readonly unchecked: Set<EndOfKey>;
+  readonly unchecked: Set<KeyInterest>;
   /** Watches one key if only one is waited for, else the whole key range. */
-  stream: { readonly key: string | null; readonly socket: Stream; stands: boolean } | null;
+  stream: { readonly key: string | null; readonly socket: Stream; isOpen: boolean } | null;
 }
 
 /**
  * The watches of this process. They only make waiting fast: heartbeats find what they miss.
  *
- * A stream of the gateway carries one watch: etcd reads the request body only until its first answer. So
- * all waiters of one resource share a stream.
+ * A stream of the gateway carries one watch: etcd reads the request body only until its first
+ * answer. So all waiters of one resource share a stream.
  *
- * etcd reports events after the creation of a watch at once, and earlier events only in a round every
- * 100 ms. So a watch starts from now, and once it is open the key is read: a later end is reported. This
- * needs no history, so no compaction can break it.
+ * etcd reports events after the creation of a watch at once, and earlier events only in a round
+ * every 100 ms. So a watch starts from now, and once it is open the key is read: a later end is
+ * reported. This needs no history, so no compaction can break it.
  */
 export class Watches {
   readonly #client: EtcdClient;
@@ -50,10 +50,14 @@ export class Watches {
     this.#client = client;
   }
 
-  add(interest: EndOfKey): void {
+  add(interest: KeyInterest): void {
     if (this.#closed) return;
     const { keyRange } = interest;
-    const fresh = { keyRange, interests: new Set<EndOfKey>(), unchecked: new Set<EndOfKey>() };
+    const fresh = {
+      keyRange,
+      interests: new Set<KeyInterest>(),
+      unchecked: new Set<KeyInterest>(),
+    };
     const watched = this.#watched.get(keyRange.start) ?? { ...fresh, stream: null };
     const { stream, interests } = watched;
     this.#watched.set(keyRange.start, watched);
@@ -61,12 +65,12 @@ export class Watches {
     watched.unchecked.add(interest);
     if (stream === null || (stream.key !== null && stream.key !== interest.key)) {
       this.#open(watched);
-    } else if (stream.stands && watched.unchecked.size === 1) {
+    } else if (stream.isOpen && watched.unchecked.size === 1) {
       this.#checkSoon(watched);
     }
   }
 
-  drop(interest: EndOfKey): void {
+  drop(interest: KeyInterest): void {
     const watched = this.#watched.get(interest.keyRange.start);
     if (!watched?.interests.delete(interest)) return;
     watched.unchecked.delete(interest);
@@ -97,16 +101,16 @@ export class Watches {
     const key = keys.size === 1 ? only! : null;
     const what =
       key === null
-        ? { key: base64(keyRange.start), range_end: base64(keyRange.end) }
-        : { key: base64(key) };
+        ? { key: toBase64(keyRange.start), range_end: toBase64(keyRange.end) }
+        : { key: toBase64(key) };
     for (const interest of interests) unchecked.add(interest);
     const isCurrent = () => watched.stream === stream;
     const socket = this.#client.stream(
       creation({ ...what, filters: ["NOPUT"] }),
-      (message) => isCurrent() && this.#hear(watched, message),
+      (message) => isCurrent() && this.#onMessage(watched, message),
       () => isCurrent() && this.#lost(watched),
     );
-    const stream = { key, socket, stands: false };
+    const stream = { key, socket, isOpen: false };
     watched.stream = stream;
     old?.socket.close();
   }
@@ -117,22 +121,26 @@ export class Watches {
     return open;
   }
 
-  #hear(watched: Watched, { created, canceled, events = [] }: WatchMessage): void {
+  #onMessage(watched: Watched, { created, canceled, events = [] }: WatchMessage): void {
     if (created && !canceled && watched.stream !== null) {
-      this.#reopening.stands();
-      watched.stream.stands = true;
+      this.#reopening.opened();
+      watched.stream.isOpen = true;
       this.#checkSoon(watched);
     }
-    for (const { kv } of events) this.#deleted(watched, text(kv.key), BigInt(kv.mod_revision));
+    for (const { kv } of events)
+      this.#deleted(watched, fromBase64(kv.key), BigInt(kv.mod_revision));
     if (canceled) this.#lost(watched);
   }
 
-  /** A member that lags may report a deletion from before the creation of the key that is waited for. */
+  /**
+   * A member that lags may report a deletion from before the creation of the key that is waited
+   * for.
+   */
   #deleted(watched: Watched, key: string, revision: bigint): void {
     this.#ended(watched, key, ({ created }) => created < revision);
   }
 
-  #ended(watched: Watched, key: string, isMeant: (interest: EndOfKey) => boolean): void {
+  #ended(watched: Watched, key: string, isMeant: (interest: KeyInterest) => boolean): void {
     for (const interest of [...watched.interests]) {
       if (interest.key !== key || !isMeant(interest)) continue;
       this.drop(interest);

@@ -1,4 +1,4 @@
-// Claims that are given up: before they were sent, and after.
+// Claims that are released or forgotten, before they were sent and after.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,17 +7,17 @@ import type { Claim } from "../../../engine.js";
 import { now } from "../../../test-support/call.fixture.js";
 import { claim as claimOf } from "../../../test-support/claim.fixture.js";
 import { until } from "../../../test-support/until.fixture.js";
-import { deletionOf, HeldBack, putOf } from "../test/support/held-back.fixture.js";
+import { deletionOf, HoldingRelay, putOf } from "../test/support/holding-relay.fixture.js";
 import { EtcdTestServer } from "../test/support/test-server.fixture.js";
 
 const TTL_MS = 4_000;
-/** A waiter is given up when nobody asks after it for three seconds. */
+/** A waiter without heartbeats is deleted after three seconds. */
 const FORGOTTEN_MS = 3_000;
 
 const claim = (resource: string, more: Partial<Claim> = {}) =>
   claimOf(resource, { ttlMs: TTL_MS, ...more });
 
-describe("claims of etcd that are given up", { concurrency: 4 }, () => {
+describe("cancelled claims of etcd", { concurrency: 4 }, () => {
   for (const verb of ["tryAcquire", "enqueue"] as const) {
     it(`a release is not swallowed by a repeated ${verb} that was not sent yet`, async () => {
       await using server = await startEtcd();
@@ -27,7 +27,7 @@ describe("claims of etcd that are given up", { concurrency: 4 }, () => {
       const keys = () => etcd.ctl("get", "--prefix", "--keys-only", "holdfast/first/");
       const neighbour = claim("other");
       assert.equal((await engine.tryAcquire(neighbour, now())).kind, "granted");
-      // The lease of waiters is there already, too.
+      // The lease of waiters exists already, too.
       assert.equal((await engine.queue!.enqueue(claim("other"), now())).kind, "queued");
       const one = claim("first");
       const ask = (timeoutMs: number) =>
@@ -39,15 +39,16 @@ describe("claims of etcd that are given up", { concurrency: 4 }, () => {
       await until("the claim has arrived", async () => (await keys()) !== "");
       relay!.cut();
       assert.equal(await first, "failed");
-      // Its lease is not fresh any more, so the repeat asks for that first, and cannot.
+      // Its lease is not fresh any more, so the repeat needs a keepalive first, which cannot
+      // arrive.
       await sleep(TTL_MS / 2);
       const second = ask(3_000).catch(() => "failed");
       await sleep(100);
       const released = engine.release([{ ...one, tombstoneMs: 60_000 }], now(500));
-      assert.notEqual((await released)[0]!.kind, "gone", "nobody has said so");
+      assert.notEqual((await released)[0]!.kind, "gone", "no server answered the release");
       relay!.mend();
       await second;
-      await until("it was taken away", async () => {
+      await until("the key was deleted", async () => {
         await engine.renew([{ ...neighbour, ttlMs: TTL_MS }], now());
         return (await keys()) === "";
       });
@@ -55,10 +56,10 @@ describe("claims of etcd that are given up", { concurrency: 4 }, () => {
   }
 
   for (const asks of [false, true]) {
-    const title = asks ? "was granted by a push" : "was granted by a heartbeat";
-    it(`a waiter that was given up and then ${title} is not ended by that`, async () => {
+    const how = asks ? "a push" : "a heartbeat";
+    it(`a late deletion of a forgotten waiter does not end its grant by ${how}`, async () => {
       await using server = await startEtcd();
-      await using relay = await new HeldBack(server.port).start();
+      await using relay = await new HoldingRelay(server.port).start();
       await using etcd = new EtcdTestServer(server);
       const [engine, other] = [etcd.engine({ endpoints: [relay.endpoint] }), etcd.engine()];
       const ttlMs = 30_000;
@@ -67,14 +68,14 @@ describe("claims of etcd that are given up", { concurrency: 4 }, () => {
       assert.equal((await engine.queue!.enqueue(waiter, now())).kind, "queued");
       let pushes = 0;
       engine.queue!.onGrant(() => pushes++);
-      // Its lease lives on without it, as for other waiters of its process.
+      // The lease lives on without it, because another waiter of the process is on it.
       const neighbour = claim("other", { ttlMs });
       await other.tryAcquire(claim("other", { ttlMs }), now());
       await engine.queue!.enqueue(neighbour, now());
-      relay.withhold(deletionOf("holdfast/first/"));
+      relay.holdRequests(deletionOf("holdfast/first/"));
       const started = performance.now();
-      while (relay.caught === 0) {
-        assert.ok(performance.now() - started < 10 * FORGOTTEN_MS, "nobody gave it up");
+      while (relay.held === 0) {
+        assert.ok(performance.now() - started < 10 * FORGOTTEN_MS, "nobody deleted it");
         await engine.queue!.heartbeat([neighbour], now());
         await sleep(300);
       }
@@ -83,9 +84,9 @@ describe("claims of etcd that are given up", { concurrency: 4 }, () => {
         await sleep(300);
       }
       await other.release([{ ...holder, tombstoneMs: 0 }], now());
-      if (asks) await until("it is told", () => pushes === 1);
+      if (asks) await until("the push has come", () => pushes === 1);
       else assert.equal((await engine.queue!.heartbeat([waiter], now()))[0]!.kind, "granted");
-      relay.letGo();
+      relay.deliver();
       await sleep(300);
       const next = await other.tryAcquire(claim("first"), now());
       assert.equal(next.kind, "busy", "the waiter holds");
@@ -94,20 +95,20 @@ describe("claims of etcd that are given up", { concurrency: 4 }, () => {
     });
   }
 
-  it("a waiter whose turn nobody was told of is deleted in time", async () => {
+  it("a waiter whose grant nobody heard of is deleted in time", async () => {
     await using server = await startEtcd();
-    await using relay = await new HeldBack(server.port).start();
+    await using relay = await new HoldingRelay(server.port).start();
     await using etcd = new EtcdTestServer(server);
     const [engine, other] = [etcd.engine({ endpoints: [relay.endpoint] }), etcd.engine()];
     const [holder, waiter, neighbour] = [claim("first"), claim("first"), claim("other")];
     await other.tryAcquire(holder, now());
     await engine.tryAcquire(neighbour, now());
     assert.equal((await engine.queue!.enqueue(waiter, now())).kind, "queued");
-    relay.keep(putOf("holdfast/first/"));
+    relay.holdAnswers(putOf("holdfast/first/"));
     await other.release([{ ...holder, tombstoneMs: 0 }], now());
     await engine.queue!.heartbeat([waiter], now(600));
     await until(
-      "it is there no more",
+      "the key is deleted",
       async () => {
         await engine.renew([{ ...neighbour, ttlMs: TTL_MS }], now());
         return (await etcd.ctl("get", "--prefix", "--keys-only", "holdfast/first/")) === "";

@@ -1,6 +1,8 @@
 import { systemClock } from "../../../core/runtime/clock.js";
 
-/** Longer than a request can be under way, and longer than core waits before it repeats or gives up. */
+/**
+ * Longer than a request can be under way, and longer than core waits before it repeats or gives up.
+ */
 const REMEMBERED_MS = 600_000;
 
 /** The calls of one claim that are under way: core may repeat a call before the first has ended. */
@@ -11,9 +13,9 @@ interface Claiming {
 }
 
 /**
- * Claims that were released before they were sent. They are not sent any more, and need no release at
- * the server; if the same claim comes again, it is over. A claim that was sent and not answered may exist
- * at the server, however often it is repeated, so its release goes to the server.
+ * Claims that were released before they were sent. They are not sent any more, and need no release
+ * at the server; if the same claim comes again, it is over. A claim that was sent and not answered
+ * may exist at the server, however often it is repeated, so its release goes to the server.
  */
 export class CancelledClaims {
   readonly #underWay = new Map<string, Claiming>();

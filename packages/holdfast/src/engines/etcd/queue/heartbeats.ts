@@ -3,13 +3,17 @@ import type { Failed, GrantRef } from "../../../engine.js";
 import type { EtcdClient } from "../client/client.js";
 import { failedRequest } from "../client/failure.js";
 import { countOf, found, get, type KeyValue, range } from "../client/requests.js";
-import type { Holdings, WaitingClaim } from "../holding/holdings.js";
+import type { TrackedClaims, WaitingClaim } from "../holding/tracked-claims.js";
 import type { LeasePool } from "../leases/lease-pool.js";
 import type { SharedLease } from "../leases/leases.js";
-import { type Claims, MOST_HOLDERS, type Verdict } from "./claims.js";
+import type { ClaimAnswer } from "./claim-answer.js";
+import { readRecord } from "./key-record.js";
 import { type Keys, markersIn } from "./keys.js";
-import { type Ahead, type Member, Queue, readEntry } from "./queue.js";
-import { FIRST, type QueueReader, READ_WITHIN_MS } from "./queue-reader.js";
+import { isFarBehind, MOST_HOLDERS } from "./long-queues.js";
+import { type Predecessor, Queue, type QueueMember } from "./queue.js";
+import { HEAD_SIZE, type QueueReader } from "./queue-reader.js";
+import type { QueueTurns } from "./queue-turns.js";
+import type { WaiterKeys } from "./waiter-keys.js";
 
 const MOST_GETS = 100;
 /** etcd takes 128 operations in a transaction by default. */
@@ -19,42 +23,35 @@ const RECENT = 0.2;
 /** The lease that a waiter needs once it holds is kept ready. */
 const READY = 0.3;
 
+interface Tools {
+  readonly client: EtcdClient;
+  readonly keys: Keys;
+  readonly leasePool: LeasePool;
+  readonly queueReader: QueueReader;
+  readonly turns: QueueTurns;
+  readonly waiterKeys: WaiterKeys;
+  readonly trackedClaims: TrackedClaims;
+}
+
 /** Sends the heartbeats of one process: one reading for all waiters of the same resource. */
 export class Heartbeats {
-  readonly #client: EtcdClient;
-  readonly #keys: Keys;
-  readonly #leasePool: LeasePool;
-  readonly #queueReader: QueueReader;
-  readonly #claims: Claims;
-  readonly #holdings: Holdings;
+  readonly #tools: Tools;
 
-  constructor(
-    client: EtcdClient,
-    keys: Keys,
-    leasePool: LeasePool,
-    queueReader: QueueReader,
-    claims: Claims,
-    holdings: Holdings,
-  ) {
-    this.#client = client;
-    this.#keys = keys;
-    this.#leasePool = leasePool;
-    this.#queueReader = queueReader;
-    this.#claims = claims;
-    this.#holdings = holdings;
+  constructor(tools: Tools) {
+    this.#tools = tools;
   }
 
-  /** In the order asked. Each resource is answered as soon as it is read: another one may take long. */
+  /** Answers in the order of the waiters. Each resource is answered as soon as it is read. */
   async beat<T>(
     waiters: readonly GrantRef[],
     deadline: number,
-    answer: (ref: GrantRef, verdict: Verdict | Failed) => Promise<T>,
+    answer: (ref: GrantRef, claimAnswer: ClaimAnswer | Failed) => Promise<T>,
   ): Promise<T[]> {
     const answers = new Map<GrantRef, T>();
     const works = batches(waiters).map(async ([resource, refs]) => {
-      const verdicts = await this.#inRoom(resource, refs, deadline).catch(failed(refs));
+      const claimAnswers = await this.#ofResource(resource, refs, deadline).catch(failed(refs));
       const answered = refs.map(async (ref, i) =>
-        answers.set(ref, await answer(ref, verdicts[i]!)),
+        answers.set(ref, await answer(ref, claimAnswers[i]!)),
       );
       await Promise.all(answered);
     });
@@ -62,25 +59,25 @@ export class Heartbeats {
     return waiters.map((ref) => answers.get(ref)!);
   }
 
-  async #inRoom(
+  async #ofResource(
     resource: string,
     refs: readonly GrantRef[],
     deadline: number,
-  ): Promise<(Verdict | Failed)[]> {
-    const known = refs.flatMap((ref) => this.#holdings.waiter(ref) ?? []);
+  ): Promise<(ClaimAnswer | Failed)[]> {
+    const known = refs.flatMap((ref) => this.#tools.trackedClaims.waiter(ref) ?? []);
     await Promise.all(known.map(({ self }) => this.#keepReady(self, deadline)));
     const far = known.length === refs.length ? await this.#farBehind(known, deadline) : null;
     if (far !== null) return far;
-    const keyRange = this.#keys.rangeOf(resource);
-    const exclusive = known.every(({ self }) => readEntry(self)?.mode === "exclusive");
+    const keyRange = this.#tools.keys.rangeOf(resource);
+    const exclusive = known.every(({ self }) => readRecord(self)?.mode === "exclusive");
     const whole = known.length < refs.length || !exclusive;
-    const answer = await this.#client.txn(
+    const answer = await this.#tools.client.txn(
       {
         compare: [],
         success: [
-          range(keyRange, { order: "ASCEND", ...(whole ? {} : { limit: FIRST }) }),
+          range(keyRange, { order: "ASCEND", ...(whole ? {} : { limit: HEAD_SIZE }) }),
           range(markersIn(keyRange)),
-          ...refs.map((ref) => get(this.#keys.entry(resource, ref.grantId))),
+          ...refs.map((ref) => get(this.#tools.keys.claimKey(resource, ref.grantId))),
         ],
         failure: [],
       },
@@ -89,25 +86,27 @@ export class Heartbeats {
     const first = found(answer, 0);
     const seen = new Queue([...first, ...found(answer, 1)]);
     const complete = first.length === countOf(answer, 0);
-    // A mark is not an orphan if its grant is merely outside the part that was read.
+    // A marker is not an orphan if its grant is merely outside the part that was read.
     const unclear = !complete && seen.orphans.length > 0;
-    const queue = unclear ? await this.#queueReader.queue(resource, deadline) : seen;
+    const queue = unclear ? await this.#tools.queueReader.queue(resource, deadline) : seen;
     return Promise.all(
-      refs.map((_, i) => this.#one(queue, found(answer, i + 2)[0], deadline).catch(failedRequest)),
+      refs.map((_, i) =>
+        this.#answerFor(queue, found(answer, i + 2)[0], deadline).catch(failedRequest),
+      ),
     );
   }
 
   /**
-   * Waiters far behind need not read the queue each time: the keys that they wait for are read instead.
-   * Null where one of those keys has ended or was let in, or where the queue was not read for long.
+   * Waiters far behind need not read the queue each time: the keys that they wait for are read
+   * instead. Null where one of those keys has ended or was let in, or where the queue was not read
+   * for long.
    */
   async #farBehind(
     known: readonly WaitingClaim[],
     deadline: number,
-  ): Promise<(Verdict | Failed)[] | null> {
-    const readAfter = systemClock.now() - READ_WITHIN_MS;
-    const isFar = ({ position, interests, readAt }: WaitingClaim) =>
-      position >= FIRST && interests.length > 0 && readAt >= readAfter;
+  ): Promise<(ClaimAnswer | Failed)[] | null> {
+    const at = systemClock.now();
+    const isFar = (one: WaitingClaim) => isFarBehind(one, at) && one.interests.length > 0;
     if (!known.every(isFar)) return null;
     const holders = known[0]!.holders.slice(0, MOST_HOLDERS);
     const all = known.flatMap(({ self, interests }) => [self, ...interests]);
@@ -115,25 +114,25 @@ export class Heartbeats {
     if (keys.length > MOST_KEYS) return null;
     const txn = { compare: [], success: keys.map(get), failure: [] };
     const options = { deadline, repeatable: true, urgent: true };
-    const answer = await this.#client.txn(txn, options);
+    const answer = await this.#tools.client.txn(txn, options);
     const now = new Map(keys.map((key, i) => [key, found(answer, i)[0]]));
-    const isThere = ({ key, created }: Ahead) => now.get(key)?.created === created;
+    const isThere = ({ key, created }: Predecessor) => now.get(key)?.created === created;
     const still = holders.filter(isThere);
     if (still.length === 0 || !known.every((one) => waitsStill(one, now))) return null;
     return Promise.all(
-      known.map((one) => this.#asBefore(one, now.get(one.self.key)!, still, deadline)),
+      known.map((one) => this.#waitsAsBefore(one, now.get(one.self.key)!, still, deadline)),
     );
   }
 
-  async #asBefore(
+  async #waitsAsBefore(
     { lastBefore, readAt }: WaitingClaim,
     self: KeyValue,
-    holders: readonly Member[],
+    holders: readonly QueueMember[],
     deadline: number,
-  ): Promise<Verdict | Failed> {
+  ): Promise<ClaimAnswer | Failed> {
     try {
       const { id } = await this.#keepReady(self, deadline);
-      const own = await this.#claims.hang(self, id, deadline);
+      const own = await this.#tools.waiterKeys.moveTo(id, self, deadline);
       const place = { position: null, holders, before: null, lastBefore, readAt };
       return { kind: "waits", self: own, ...place };
     } catch (error) {
@@ -141,14 +140,18 @@ export class Heartbeats {
     }
   }
 
-  async #one(queue: Queue, self: KeyValue | undefined, deadline: number): Promise<Verdict> {
-    const entry = self === undefined ? null : readEntry(self);
-    if (self === undefined || entry === null) return { kind: "gone", why: "unknown" };
+  async #answerFor(
+    queue: Queue,
+    self: KeyValue | undefined,
+    deadline: number,
+  ): Promise<ClaimAnswer> {
+    const record = self === undefined ? null : readRecord(self);
+    if (self === undefined || record === null) return { kind: "gone", why: "unknown" };
     const member = queue.find(self.key);
-    if (entry.claimed || member?.holds) return this.#claims.tell(self, deadline);
-    if (entry.revoked) return { kind: "gone", why: "revoked" };
+    if (record.claimed || member?.holds) return this.#tools.turns.markAsHolder(self, deadline);
+    if (record.revoked) return { kind: "gone", why: "revoked" };
     const { id } = await this.#keepReady(self, deadline);
-    const own = await this.#claims.hang(self, id, deadline);
+    const own = await this.#tools.waiterKeys.moveTo(id, self, deadline);
     const position = member === undefined ? null : queue.waiters.indexOf(member);
     const before = member === undefined ? null : queue.before(self);
     const lastBefore = queue.lastBefore(self);
@@ -156,29 +159,29 @@ export class Heartbeats {
   }
 
   async #keepReady(self: KeyValue, deadline: number): Promise<SharedLease> {
-    const entry = readEntry(self)!;
+    const record = readRecord(self)!;
     const [waiting] = await Promise.all([
-      this.#leasePool.ofWaiter(entry.ttlMs, RECENT, deadline),
-      this.#leasePool.of(entry, READY, deadline),
+      this.#tools.leasePool.ofWaiter(record.ttlMs, RECENT, deadline),
+      this.#tools.leasePool.of(record, READY, deadline),
     ]);
     return waiting;
   }
 }
 
 /**
- * Whether this waiter cannot have been let in. An exclusive waiter waits for the member before it. A
- * shared waiter waits for as many members as may hold together, or for one that waits itself.
+ * Whether this waiter cannot have been let in. An exclusive waiter waits for the member before it.
+ * A shared waiter waits for as many members as may hold together, or for one that waits itself.
  */
 function waitsStill(
   { self, interests }: WaitingClaim,
   now: ReadonlyMap<string, KeyValue | undefined>,
 ): boolean {
   const own = now.get(self.key);
-  const entry = own?.created === self.created ? readEntry(own) : null;
-  if (entry === null || entry.claimed || entry.revoked) return false;
+  const record = own?.created === self.created ? readRecord(own) : null;
+  if (record === null || record.claimed || record.revoked) return false;
   if (!interests.every(({ key, created }) => now.get(key)?.created === created)) return false;
-  if (entry.mode === "exclusive" || interests.length >= (entry.limit ?? Infinity)) return true;
-  return interests.some(({ key }) => readEntry(now.get(key)!)?.claimed === false);
+  if (record.mode === "exclusive" || interests.length >= (record.limit ?? Infinity)) return true;
+  return interests.some(({ key }) => readRecord(now.get(key)!)?.claimed === false);
 }
 
 /** Groups waiters by resource, in batches that fit into one transaction. */

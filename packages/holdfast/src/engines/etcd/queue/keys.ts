@@ -3,24 +3,27 @@ import { createHash } from "node:crypto";
 /** Notes have hex names, so no note is mistaken for a canary. */
 const CANARY = "lease-";
 
-/** A half-open range of keys. That of a resource holds every key that starts with its name and a slash. */
+/**
+ * A half-open range of keys. That of a resource holds every key that starts with its name and a
+ * slash.
+ */
 export interface KeyRange {
   readonly start: string;
   readonly end: string;
 }
 
 /**
- * Names a grant or a waiter in a key. Everybody who may read the keys sees the name, so it is a hash:
- * whoever knows the grantId itself can end the grant.
+ * Names a grant or a waiter in a key. Everybody who may read the keys sees the name, so it is a
+ * hash: whoever knows the grantId itself can end the grant.
  */
 export function hashOf(grantId: string): string {
   return createHash("sha256").update(grantId).digest("hex").slice(0, 32);
 }
 
 /**
- * Names of keys: prefix, resource, slash, and the grant or waiter. Only the slash and the percent sign
- * of a resource are encoded. So no resource's key range lies inside another's, and no resource begins
- * with "%g" or "%n", which are for tombstones and notes.
+ * Names of keys: prefix, resource, slash, and the grant or waiter. Only the slash and the percent
+ * sign of a resource are encoded. So no resource's key range lies inside another's, and no resource
+ * begins with "%g" or "%n", which are for tombstones and notes.
  */
 export class Keys {
   readonly #prefix: string;
@@ -34,7 +37,7 @@ export class Keys {
     return { start: `${name}/`, end: `${name}0` };
   }
 
-  entry(resource: string, grantId: string): string {
+  claimKey(resource: string, grantId: string): string {
     return `${this.rangeOf(resource).start}h${hashOf(grantId)}`;
   }
 
@@ -76,10 +79,12 @@ export function leaseOfCanary(key: string): string | null {
   return name.startsWith(CANARY) ? name.slice(CANARY.length) : null;
 }
 
-/** The key of the mark of a grant with a lock-delay. It stays when the grant's own key is lost. */
-export function markerOf(entry: string): string {
-  const slash = entry.lastIndexOf("/") + 1;
-  return `${entry.slice(0, slash)}~${entry.slice(slash)}`;
+/**
+ * The key of the marker of a grant with a lock-delay. It stays when the grant's own key is lost.
+ */
+export function markerOf(record: string): string {
+  const slash = record.lastIndexOf("/") + 1;
+  return `${record.slice(0, slash)}~${record.slice(slash)}`;
 }
 
 export function markersIn(keyRange: KeyRange): KeyRange {

@@ -1,19 +1,21 @@
 import type { EtcdClient } from "../client/client.js";
 import { countOf, found, type Op, type RawTxn, range } from "../client/requests.js";
+import type { KeyRecord } from "./key-record.js";
 import { type KeyRange, type Keys, markersIn } from "./keys.js";
-import { type Entry, type Member, Queue } from "./queue.js";
+import { Queue, type QueueMember } from "./queue.js";
 
-/** A waiter does not need the whole queue: only the holders and its nearest predecessors. */
-export const FIRST = 64;
+/**
+ * A waiter does not need the whole queue: only its head, with the holders, and its nearest
+ * predecessors.
+ */
+export const HEAD_SIZE = 64;
 const NEAREST = 8;
-/** A reading of a long queue can be used for this long without reading it again. */
-export const READ_WITHIN_MS = 10_000;
 
 /** The part of a queue that was read. */
 export interface QueueSnapshot {
   readonly queue: Queue;
   readonly complete: boolean;
-  readonly nearest: readonly Member[];
+  readonly nearest: readonly QueueMember[];
   /** How many members are before the newest one; null where another member asks. */
   readonly behind: number | null;
 }
@@ -36,15 +38,15 @@ export class QueueReader {
   /** Operations of a transaction whose answers `snapshot` reads. */
   look(
     keyRange: KeyRange,
-    { mode, limit }: Pick<Entry, "mode" | "limit">,
+    { mode, limit }: Pick<KeyRecord, "mode" | "limit">,
     createdBefore?: bigint,
   ): Op[] {
     // The nearest exclusive member before a shared one may be anywhere, so the whole queue is read.
-    const isOpen = mode === "shared" && (limit === null || limit > FIRST);
+    const isOpen = mode === "shared" && (limit === null || limit > HEAD_SIZE);
     if (isOpen) return [range(keyRange, { order: "ASCEND" })];
     // Without createdBefore, the member has just been created, and finds itself as the last one.
     return [
-      range(keyRange, { order: "ASCEND", limit: FIRST }),
+      range(keyRange, { order: "ASCEND", limit: HEAD_SIZE }),
       range(markersIn(keyRange)),
       range(keyRange, {
         order: "DESCEND",
@@ -62,11 +64,11 @@ export class QueueReader {
     isNewest = false,
   ): Promise<QueueSnapshot> {
     const first = found(txn, at);
-    const marks = found(txn, at + 1);
-    const behind = isNewest ? countOf(txn, at) - marks.length - 1 : null;
+    const markers = found(txn, at + 1);
+    const behind = isNewest ? countOf(txn, at) - markers.length - 1 : null;
     const complete = first.length === countOf(txn, at);
-    const queue = new Queue([...first, ...marks]);
-    // A mark is not an orphan if its grant is merely outside the part that was read.
+    const queue = new Queue([...first, ...markers]);
+    // A marker is not an orphan if its grant is merely outside the part that was read.
     if (!complete && queue.orphans.length > 0) {
       return { queue: await this.#whole(keyRange, deadline), complete: true, nearest: [], behind };
     }

@@ -78,7 +78,7 @@ export class Notifications {
       for (const row of claimed) this.#push(row, since);
       for (const resource of revoked) this.changed(resource);
     } catch (error) {
-      emit("failed", () => ({ during: "bell", error }));
+      emit("failed", () => ({ during: "wake-up", error }));
     }
   }
 

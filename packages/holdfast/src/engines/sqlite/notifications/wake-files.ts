@@ -55,7 +55,7 @@ export class WakeFiles {
   }
 
   #failed(error: unknown): void {
-    emit("failed", () => ({ during: "bell", error }));
+    emit("failed", () => ({ during: "wake-up", error }));
   }
 
   #path(number: number): string {

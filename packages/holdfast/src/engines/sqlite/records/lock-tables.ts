@@ -158,7 +158,7 @@ export class LockTables {
     }
     const peer = this.peers.find(row.peer);
     if (peer === null) return;
-    if (force && peer.bell !== null) this.tombstones.addForcedNotice(row.peer, row.resource);
+    if (force && peer.bell !== null) this.tombstones.addForcedEnd(row.peer, row.resource);
     this.peers.wake(peer);
   }
 
@@ -174,7 +174,7 @@ export class LockTables {
   revokedOwnResources(): string[] {
     const { self } = this.#statements;
     const rows = this.#statements.all<{ resource: string }>("grantsRevoked", self);
-    return [...rows.map((row) => row.resource), ...this.tombstones.takeForcedNotices(self)];
+    return [...rows.map((row) => row.resource), ...this.tombstones.takeForcedEnds(self)];
   }
 
   resourcesAfter(cursor: string, max: number): string[] {

@@ -23,18 +23,16 @@ export class Tombstones {
   }
 
   /**
-   * Leaves a notice for a peer whose grant was ended by force: the grant's row is gone, so it
-   * cannot show that. A peer that never reads the notice learns it at its next renewal. The notice
-   * is stored as a tombstone and expires as one.
+   * Leaves a notification for a peer whose grant was ended by force: the grant's row is gone, so it
+   * cannot show that. A peer that never reads the notification learns it at its next renewal. The
+   * notification is stored as a tombstone and expires as one.
    */
-  addForcedNotice(peer: string, resource: string): void {
+  addForcedEnd(peer: string, resource: string): void {
     this.add(`${forcedRange(peer)[0]}${resource}`, FORCED_MS);
   }
 
-  /**
-   * The resources on which this peer's grants were ended by force. Each notice is returned once.
-   */
-  takeForcedNotices(peer: string): string[] {
+  /** The resources on which this peer's grants were ended by force. Returns each of them once. */
+  takeForcedEnds(peer: string): string[] {
     const range = forcedRange(peer);
     const found = this.#statements.all<{ grant_id: string }>("forcedOf", ...range);
     if (found.length > 0) this.#statements.run("forcedForget", ...range);
@@ -46,7 +44,7 @@ export class Tombstones {
   }
 }
 
-/** The range of keys for this peer's notices. No grantId looks like one. */
+/** The range of keys for notifications of this peer. No grantId looks like one. */
 function forcedRange(peer: string): [from: string, to: string] {
   return [`forced:${peer}:`, `forced:${peer};`];
 }

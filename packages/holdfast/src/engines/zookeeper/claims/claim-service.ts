@@ -1,31 +1,21 @@
 import { systemClock } from "../../../core/runtime/clock.js";
-import type {
-  Call,
-  Claim,
-  EngineTraits,
-  Gone,
-  Granted,
-  GrantRef,
-  Queued,
-} from "../../../engine.js";
+import type { Call, Claim, EngineTraits, Gone, Granted, Queued } from "../../../engine.js";
 import { EngineError, limitMismatch, UnsupportedError } from "../../../errors.js";
-import { emit } from "../../../events.js";
 import type { Views } from "../inspect/views.js";
+import { tokenOf } from "../node-record.js";
 import type { ZookeeperTerms } from "../options.js";
 import { hashOf, pathOf } from "../paths.js";
-import { tokenOf } from "../record.js";
 import type { Sessions } from "../session/sessions.js";
 import { ClaimState } from "./claim-state.js";
 import type { Claims, QueuePlace } from "./claims.js";
 import type { OwnClaims } from "./own-claims.js";
-import { isBuried, isBusy, otherLimit, type Queue } from "./queue.js";
+import type { PushedGrants } from "./pushed-grants.js";
+import { isCancelled, otherLimit, type Queue, wouldWait } from "./queue.js";
 
 // Watches notify; heartbeats find what a watch missed. The head of the queue beats more often.
 const HEAD_BEAT_MS = 1_000;
 const BEAT_MS = 2_000;
 const FORGIVEN_BEATS = 3;
-/** Core must confirm a pushed grant within this time. */
-const CLAIM_MS = FORGIVEN_BEATS * HEAD_BEAT_MS;
 /** After a lost answer core may repeat the claim with the same grantId for this long. */
 const REPEAT_MS = 5_000;
 
@@ -41,9 +31,12 @@ interface Tools {
   readonly claims: Claims;
   readonly ownClaims: OwnClaims;
   readonly views: Views;
+  readonly pushedGrants: PushedGrants;
 }
 
-/** Answers core's calls about our claims: their place in the queue, and how long a grant is valid. */
+/**
+ * Answers core's calls about our claims: their place in the queue, and how long a grant is valid.
+ */
 export class ClaimService {
   readonly #terms: ZookeeperTerms;
   readonly #traits: EngineTraits;
@@ -51,14 +44,13 @@ export class ClaimService {
   readonly #claims: Claims;
   readonly #ownClaims: OwnClaims;
   readonly #views: Views;
-  readonly #onGrant: (waiter: GrantRef, granted: Granted) => void;
+  readonly #pushedGrants: PushedGrants;
   #closed = false;
 
   constructor(
     terms: ZookeeperTerms,
     traits: EngineTraits,
-    { sessions, claims, ownClaims, views }: Tools,
-    onGrant: (waiter: GrantRef, granted: Granted) => void,
+    { sessions, claims, ownClaims, views, pushedGrants }: Tools,
   ) {
     this.#terms = terms;
     this.#traits = traits;
@@ -66,15 +58,18 @@ export class ClaimService {
     this.#claims = claims;
     this.#ownClaims = ownClaims;
     this.#views = views;
-    this.#onGrant = onGrant;
+    this.#pushedGrants = pushedGrants;
   }
 
   close(): void {
     this.#closed = true;
   }
 
-  /** Handles a new or repeated claim. Unless inQueue is true, it leaves again if it would have to wait. */
-  async stand(claim: Claim, timing: Timing, inQueue: boolean): Promise<Granted | Queued | Gone> {
+  /**
+   * Handles a new or repeated claim. Unless inQueue is true, it leaves again if it would have to
+   * wait.
+   */
+  async claim(claim: Claim, timing: Timing, inQueue: boolean): Promise<Granted | Queued | Gone> {
     this.#refuseUnsupported(claim);
     const known = this.#ownClaims.find(claim);
     if (known !== null && known.state !== "leaving") {
@@ -85,7 +80,7 @@ export class ClaimService {
     }
     const hash = hashOf(claim.grantId);
     const resourcePath = pathOf(this.#terms.location, claim.resource);
-    if (this.#ownClaims.isBuried(hash) || this.#ownClaims.leftUntil(claim) !== null) {
+    if (this.#ownClaims.isCancelled(hash) || this.#ownClaims.leftUntil(claim) !== null) {
       return { kind: "gone", why: "unknown" };
     }
     const pick = () => this.#sessions.for(claim.ttlMs);
@@ -96,7 +91,7 @@ export class ClaimService {
       claimState.doubtful = known !== null;
       // Added before any request: if the claim is repeated during the call, it must be found.
       this.#ownClaims.add(claimState);
-      const place = await this.#comeIn(claimState, timing, inQueue);
+      const place = await this.#enter(claimState, timing, inQueue);
       if ("kind" in place) return place;
       const answer = await this.answer(claimState, place, timing);
       if (inQueue || answer.kind !== "queued") return answer;
@@ -105,7 +100,7 @@ export class ClaimService {
     });
   }
 
-  async #comeIn(
+  async #enter(
     claimState: ClaimState,
     timing: Timing,
     inQueue: boolean,
@@ -148,13 +143,13 @@ export class ClaimService {
     { until }: Timing,
   ): Promise<Queued | Gone | null> {
     const { resource, mode, limit } = claim;
-    if (isBuried(queue, hash)) return { kind: "gone", why: "unknown" };
-    const others = queue.contenders.filter(({ left }) => left === null);
+    if (isCancelled(queue, hash)) return { kind: "gone", why: "unknown" };
+    const others = queue.members.filter(({ left }) => left === null);
     const other = mode === "shared" ? otherLimit(others, limit) : undefined;
     if (other !== undefined) throw limitMismatch(resource, limit, other);
-    if (!isBusy(queue, mode, limit)) return null;
+    if (!wouldWait(queue, mode, limit)) return null;
     const holders = await this.#views.holders(session, resourcePath, queue, until);
-    const position = queue.contenders.length - queue.holding;
+    const position = queue.members.length - queue.holding;
     return { kind: "queued", position, nextHeartbeatMs: HEAD_BEAT_MS, holders };
   }
 
@@ -194,7 +189,7 @@ export class ClaimService {
       this.#ownClaims.forget(claimState);
       return { kind: "gone", why: "unknown" };
     }
-    if (place.is === "buried") {
+    if (place.is === "cancelled") {
       this.#ownClaims.abandon(claimState);
       return { kind: "gone", why: "unknown" };
     }
@@ -210,15 +205,16 @@ export class ClaimService {
     const beatMs = place.position === 0 ? HEAD_BEAT_MS : BEAT_MS;
     claimState.deadline = systemClock.now() + FORGIVEN_BEATS * beatMs;
     const { position, closedMs } = place;
-    if (closedMs > 0) this.#openLater(claimState, closedMs);
+    if (closedMs > 0) this.#pushedGrants.lookLater(claimState, closedMs);
     const nextHeartbeatMs = closedMs > 0 ? Math.min(beatMs, Math.ceil(closedMs)) : beatMs;
     const holders = await this.#views.holders(session, resourcePath, place.queue, timing.until);
     return { kind: "queued", position, nextHeartbeatMs, holders };
   }
 
   /**
-   * The validity that core is told ends before the node is deleted, by us or with the session. An answer
-   * that is not a renewal does not shorten what core was told before: it ends no earlier than `atLeast`.
+   * The validity that core is told ends before the node is deleted, by us or with the session. An
+   * answer that is not a renewal does not shorten what core was told before: it ends no earlier
+   * than `atLeast`.
    */
   validity(claimState: ClaimState, { call, at }: Timing, wantedMs: number, atLeast = 0) {
     const { session } = claimState;
@@ -233,43 +229,9 @@ export class ClaimService {
     return { since: call.startedAt, ttlMs: Math.max(0, end - at) };
   }
 
-  /** A contender before a waiter has left. granted: no request is needed to know that it holds. */
-  async turn(claimState: ClaimState, granted = false): Promise<void> {
-    if (granted) this.#push(claimState);
-    if (claimState.state !== "waiting" || this.#closed) return;
-    try {
-      const until = systemClock.now() + CLAIM_MS;
-      const place = await this.#claims.lookNext(claimState, until);
-      if (place.is === "granted") this.#push(claimState);
-      else if (place.is === "queued" && place.closedMs > 0) {
-        this.#openLater(claimState, place.closedMs);
-      }
-    } catch (error) {
-      // The next heartbeat finds out.
-      emit("failed", () => ({ during: "push", error }));
-    }
-  }
-
-  #push(claimState: ClaimState): void {
-    if (claimState.state !== "granted" || claimState.told || this.#closed) return;
-    // A waiter that deletes its own obstacle also gets the watch event, and so may learn of its turn twice.
-    claimState.told = true;
-    const { session, claim, aheadMs, ref, czxid } = claimState;
-    const now = systemClock.now();
-    const { since } = session;
-    // Valid for one claim window from now, whenever the session was last confirmed.
-    const ttlMs = Math.min(claim.ttlMs, session.leaseMs, now - since + CLAIM_MS);
-    claimState.deadline = now + CLAIM_MS;
-    const token = tokenOf(czxid);
-    const granted = { token, tokens: claim.tokens, since: since - aheadMs, ttlMs };
-    this.#onGrant(ref, { kind: "granted", ...granted });
-  }
-
-  #openLater(claimState: ClaimState, closedMs: number): void {
-    systemClock.timer(closedMs + 1, () => void this.turn(claimState), false);
-  }
-
-  /** A session that is over has lost all its nodes, which is the answer "missing" and not a failure. */
+  /**
+   * A session that is over has lost all its nodes, which is the answer "missing" and not a failure.
+   */
   async unlessOver<T>(claimState: ClaimState, work: () => Promise<T>): Promise<T | "missing"> {
     try {
       return await work();

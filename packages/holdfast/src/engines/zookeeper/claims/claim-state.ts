@@ -3,11 +3,11 @@ import type { Claim, GrantRef } from "../../../engine.js";
 import type { LeaderTime } from "../session/leader-time.js";
 import type { Session } from "../wire/session.js";
 import type { WatchListener } from "../wire/watches.js";
-import type { LeftBehind } from "./lock-delay.js";
+import type { LeftNode } from "./lock-delays.js";
 
 /**
- * What this process knows about one of its claims, from before its node is made until it is surely gone.
- * leaving: nobody wants the claim any more, but its node may still exist.
+ * What this process knows about one of its claims, from before its node is made until it is surely
+ * gone. leaving: nobody wants the claim any more, but its node may still exist.
  */
 export class ClaimState {
   readonly claim: Claim;
@@ -43,19 +43,19 @@ export class ClaimState {
   /** By how much systemClock is ahead of core's clock, or slightly more. */
   aheadMs: number;
   /** Whether our own node is watched. */
-  guarded = false;
-  guardFrom = Infinity;
-  guarding: Promise<boolean> | null = null;
-  /** Watches on contenders before a waiter, and on its own node if it is next or holds. */
+  ownWatched = false;
+  watchOwnFrom = Infinity;
+  watchingOwn: Promise<boolean> | null = null;
+  /** Watches on members before a waiter, and on its own node if it is next or holds. */
   readonly watching = new Map<string, WatchListener>();
-  /** The only contender before a waiter. No other can come before it: newcomers are behind. */
+  /** The only member before a waiter. No other can come before it: newcomers are behind. */
   lastBefore: string | null = null;
-  /** A contender before it that leaves no marker, however it ends. */
+  /** A member before it that leaves no marker, however it ends. */
   quiet: string | null = null;
   /** Whether core knows of its grant, from an answer or a push. After that no push shortens it. */
   told = false;
   /** By name, grants before it that were left behind. */
-  readonly lefts = new Map<string, LeftBehind>();
+  readonly leftNodes = new Map<string, LeftNode>();
 
   constructor(claim: Claim, hash: string, resourcePath: string, session: Session, aheadMs: number) {
     this.claim = claim;
@@ -104,8 +104,8 @@ export class ClaimState {
   }
 
   /** Removes the watch on its own node. */
-  unguard(): void {
-    this.guarded = false;
+  unwatchOwn(): void {
+    this.ownWatched = false;
     const listener = this.path === null ? undefined : this.watching.get(this.path);
     if (this.path === null || listener === undefined) return;
     this.watching.delete(this.path);

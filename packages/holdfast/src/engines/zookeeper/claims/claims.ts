@@ -1,21 +1,21 @@
 import { systemClock } from "../../../core/runtime/clock.js";
 import type { Claim } from "../../../engine.js";
 import { EngineError, limitMismatch } from "../../../errors.js";
-import { inDoubt, refusal, withoutEffect } from "../failure.js";
-import { type Contender, type Layout, markerName } from "../layout.js";
-import { readRecord, tokenOf, writeRecord } from "../record.js";
-import { CODES, check } from "../wire/operations.js";
-import type { WatchEvent } from "../wire/watches.js";
+import { inDoubt, withoutEffect } from "../failure.js";
+import { type Layout, markerName, type QueueMember } from "../layout.js";
+import { tokenOf, writeRecord } from "../node-record.js";
+import { check } from "../wire/operations.js";
 import type { ClaimState } from "./claim-state.js";
-import { LockDelays } from "./lock-delay.js";
+import { LockDelays } from "./lock-delays.js";
 import { NodeWatches } from "./node-watches.js";
-import { blockers, isBuried, otherLimit, type Queue } from "./queue.js";
-import type { ResourceNodes } from "./resource-node.js";
+import { PredecessorWatches } from "./predecessor-watches.js";
+import { blockers, isCancelled, otherLimit, type Queue } from "./queue.js";
+import type { ResourceNodes } from "./resource-nodes.js";
 
 const MOST_LOOKS = 20;
 const MOST_ENTRIES = 5;
 /** The node of a grant that lives shorter than this is not watched. */
-const GUARD_AFTER_MS = 100;
+const WATCH_AFTER_MS = 100;
 
 export type QueuePlace =
   | { readonly is: "granted" }
@@ -27,7 +27,7 @@ export type QueuePlace =
     }
   | { readonly is: "missing" }
   | { readonly is: "revoked" }
-  | { readonly is: "buried" };
+  | { readonly is: "cancelled" };
 
 /** Enters our claims into the queue, and finds their places in it. */
 export class Claims {
@@ -35,11 +35,11 @@ export class Claims {
   readonly lockDelays = new LockDelays();
   readonly nodeWatches: NodeWatches;
   readonly #layout: Layout;
-  readonly #onTurn: (claimState: ClaimState, granted: boolean) => void;
+  readonly #predecessorWatches: PredecessorWatches;
 
   /**
-   * onTurn: a contender before a waiter left; granted if the waiter waited for nothing else. onChange: the
-   * claim's own node was changed or deleted.
+   * onTurn: a member before a waiter left; granted if the waiter waited for nothing else.
+   * onChange: the claim's own node was changed or deleted.
    */
   constructor(
     resourceNodes: ResourceNodes,
@@ -49,13 +49,13 @@ export class Claims {
   ) {
     this.resourceNodes = resourceNodes;
     this.#layout = layout;
-    this.#onTurn = onTurn;
     this.nodeWatches = new NodeWatches(onChange);
+    this.#predecessorWatches = new PredecessorWatches(this.nodeWatches, onTurn);
   }
 
   /**
-   * Makes the node of a claim and finds its place. If the answer is lost, the node is found by its name:
-   * as long as the session lives, every claim gets an answer.
+   * Makes the node of a claim and finds its place. If the answer is lost, the node is found by its
+   * name: as long as the session lives, every claim gets an answer.
    */
   async enter(claimState: ClaimState, until: number): Promise<QueuePlace> {
     const { claim, hash, resourcePath, session } = claimState;
@@ -65,7 +65,7 @@ export class Claims {
       try {
         if (claimState.path === null && claimState.doubtful) {
           const queue = await this.resourceNodes.queue(session, resourcePath, until);
-          if (isBuried(queue, hash)) return { is: "buried" };
+          if (isCancelled(queue, hash)) return { is: "cancelled" };
           await this.#recover(claimState, queue, until);
         }
         if (claimState.path !== null) return await this.look(claimState, until);
@@ -96,8 +96,8 @@ export class Claims {
   }
 
   /**
-   * The place after a contender before it left. The claim is probably next, and then its own node must be
-   * read too. Both requests are sent together, so that a hand-over is one round trip.
+   * The place after a member before it left. The claim is probably next, and then its own node
+   * must be read too. Both requests are sent together, so that a hand-over is one round trip.
    */
   async lookNext(claimState: ClaimState, until: number): Promise<QueuePlace> {
     const queue = this.resourceNodes.queueHere(claimState.session, claimState.resourcePath, until);
@@ -106,7 +106,7 @@ export class Claims {
     const place = await this.look(claimState, until, queue);
     if (place.is === "granted") return place;
     await own;
-    if (claimState.state === "waiting" && claimState.lastBefore === null) claimState.unguard();
+    if (claimState.state === "waiting" && claimState.lastBefore === null) claimState.unwatchOwn();
     return place;
   }
 
@@ -119,7 +119,7 @@ export class Claims {
   /** Finds a node that was made although its answer was lost. */
   async #recover(claimState: ClaimState, queue: Queue, until: number): Promise<void> {
     const { session, resourcePath, hash } = claimState;
-    const own = queue.contenders.find((contender) => contender.hash === hash);
+    const own = queue.members.find((member) => member.hash === hash);
     if (own === undefined) return;
     const [found] = await this.resourceNodes.read(session, resourcePath, [own.name], until);
     if (found !== undefined) {
@@ -137,20 +137,20 @@ export class Claims {
     let queue = first;
     for (let looks = 0; looks < MOST_LOOKS; looks++) {
       const at = queue.at.get(claimState.name) ?? -1;
-      if (isBuried(queue, hash)) return { is: "buried" };
+      if (isCancelled(queue, hash)) return { is: "cancelled" };
       if (at < 0) return { is: "missing" };
       if (claimState.state === "granted") return this.#still(claimState, until);
-      const left = await this.#leftBehind(claimState, queue.contenders.slice(0, at), until);
+      const left = await this.#leftBehind(claimState, queue.members.slice(0, at), until);
       if (left === null) {
         queue = await this.resourceNodes.queueHere(session, resourcePath, until);
         continue;
       }
-      this.#refuseOtherLimit(claimState.claim, queue.contenders, at);
-      const before = blockers(queue.contenders, at);
+      this.#refuseOtherLimit(claimState.claim, queue.members, at);
+      const before = blockers(queue.members, at);
       if (before.length === 0) return this.#grant(claimState, queue, until, fresh);
       // Then its end alone gives us the turn, provided that our own node is watched too.
       const isLast = at === 1 && queue.markers.length === 0 && claimState.claim.lockDelayMs === 0;
-      if (await this.#watchAll(claimState, before, isLast, until)) {
+      if (await this.#predecessorWatches.watch(claimState, before, isLast, until)) {
         const closedMs = Math.min(...before.map(({ name }) => left.get(name) ?? Infinity));
         const position = at - queue.holding;
         return { is: "queued", position, queue, closedMs: closedMs === Infinity ? 0 : closedMs };
@@ -163,24 +163,24 @@ export class Claims {
   }
 
   /**
-   * The remaining times, by name, of grants before it that were left behind. Null if one of them was gone
-   * or was over and deleted: then the queue must be read again.
+   * The remaining times, by name, of grants before it that were left behind. Null if one of them
+   * was gone or was over and deleted: then the queue must be read again.
    */
   async #leftBehind(
     claimState: ClaimState,
-    before: readonly Contender[],
+    before: readonly QueueMember[],
     until: number,
   ): Promise<ReadonlyMap<string, number> | null> {
-    const { session, resourcePath, leaderNow, lefts } = claimState;
+    const { session, resourcePath, leaderNow, leftNodes } = claimState;
     const names = before.filter(({ left }) => left !== null).map(({ name }) => name);
     const left = new Map<string, number>();
     if (names.length === 0 || leaderNow === null) return left;
-    const unread = names.filter((name) => !lefts.has(name));
+    const unread = names.filter((name) => !leftNodes.has(name));
     const found = await this.resourceNodes.read(session, resourcePath, unread, until);
     if (found.length < unread.length) return null;
-    for (const one of found) lefts.set(one.path.slice(resourcePath.length + 1), one);
+    for (const one of found) leftNodes.set(one.path.slice(resourcePath.length + 1), one);
     for (const name of names)
-      left.set(name, this.lockDelays.leftBehindMs(lefts.get(name)!, leaderNow));
+      left.set(name, this.lockDelays.leftBehindMs(leftNodes.get(name)!, leaderNow));
     const over = names.filter((name) => left.get(name)! <= 0);
     for (const name of over)
       await this.resourceNodes.leave(session, `${resourcePath}/${name}`, null, until);
@@ -212,87 +212,28 @@ export class Claims {
       await this.lockDelays.open(session, resourcePath, orphans, until);
     }
     if (claim.lockDelayMs > 0 && path !== null) {
-      const { number } = queue.contenders[queue.at.get(claimState.name)!]!;
+      const { number } = queue.members[queue.at.get(claimState.name)!]!;
       const holder = { hash: claimState.hash, czxid, number };
       claimState.marker = `${resourcePath}/${markerName(claim.lockDelayMs, holder)}`;
       const marked = await this.resourceNodes.mark(session, check(path), claimState.marker, until);
       if (!marked) return { is: "missing" };
     }
-    // A waiter may have been revoked before it knew that it holds; a new claim hardly.
+    // A waiter may have been revoked before it knew that it holds. For a new claim there was no
+    // time.
     if (!fresh) {
       const held = await this.nodeWatches.verify(claimState, until);
       if (held !== "held") return { is: held };
     }
     if (claimState.state === "waiting") claimState.state = "granted";
-    if (!claimState.guarded) claimState.guardFrom = systemClock.now() + GUARD_AFTER_MS;
-    const keep = path !== null && claimState.guarded ? new Set([path]) : undefined;
+    if (!claimState.ownWatched) claimState.watchOwnFrom = systemClock.now() + WATCH_AFTER_MS;
+    const keep = path !== null && claimState.ownWatched ? new Set([path]) : undefined;
     claimState.unwatch(keep);
     return { is: "granted" };
   }
 
-  /** False if one of them left before it was watched: then the queue must be read again. */
-  async #watchAll(
-    claimState: ClaimState,
-    before: readonly Contender[],
-    isLast: boolean,
-    until: number,
-  ): Promise<boolean> {
-    const { resourcePath, path: own, watching } = claimState;
-    const paths = before.map(({ name }) => `${resourcePath}/${name}`);
-    claimState.lastBefore = null;
-    if (!isLast) claimState.unguard();
-    claimState.unwatch(new Set(isLast && own !== null ? [...paths, own] : paths));
-    const missing = paths.filter((path) => !watching.has(path));
-    const [answers, guarded] = await Promise.all([
-      Promise.all(missing.map((path) => this.#watchOne(claimState, path, until))),
-      isLast ? this.nodeWatches.verify(claimState, until).catch(() => null) : null,
-    ]);
-    // The waiter was given up during the requests, so nobody needs its watches.
-    if (claimState.state === "leaving") claimState.unwatch();
-    const all = answers.every(Boolean) && paths.every((path) => watching.has(path));
-    if (all && guarded === "held") claimState.lastBefore = paths[0]!;
-    return all;
-  }
-
-  async #watchOne(claimState: ClaimState, path: string, until: number): Promise<boolean> {
-    const { session, watching } = claimState;
-    const listener = (event: WatchEvent) => {
-      if (!watching.delete(path)) return;
-      this.#onTurn(claimState, event === "deleted" && this.#takesOver(claimState, path));
-    };
-    watching.set(path, listener);
-    try {
-      const { err, value } = await session.watch(path, until, listener);
-      if (value !== null) {
-        if (readRecord(value.data).lockDelayMs === 0) claimState.quiet = path;
-        return true;
-      }
-      if (err !== CODES.noNode) throw refusal(err);
-      watching.delete(path);
-      return false;
-    } catch (error) {
-      watching.delete(path);
-      throw error;
-    }
-  }
-
-  /**
-   * Whether the claim is granted without a request. Nobody can enter before us, so the queue is as it was
-   * read: only that one contender was before us, and only it could have left a marker. If our own node
-   * had been changed earlier, the server would have told us earlier.
-   */
-  #takesOver(claimState: ClaimState, path: string): boolean {
-    const { state, lastBefore, quiet, guarded, revoked, path: own } = claimState;
-    if (state !== "waiting" || !guarded || revoked || own === null) return false;
-    if (lastBefore !== path || quiet !== path) return false;
-    claimState.state = "granted";
-    claimState.unwatch(new Set([own]));
-    return true;
-  }
-
-  #refuseOtherLimit(claim: Claim, contenders: readonly Contender[], at: number): void {
+  #refuseOtherLimit(claim: Claim, members: readonly QueueMember[], at: number): void {
     if (claim.mode !== "shared") return;
-    const other = otherLimit(contenders.slice(0, at), claim.limit);
+    const other = otherLimit(members.slice(0, at), claim.limit);
     if (other !== undefined) throw limitMismatch(claim.resource, claim.limit, other);
   }
 }

@@ -1,6 +1,7 @@
 import { refusal } from "../failure.js";
-import { amended, readRecord } from "../record.js";
-import { CODES, setData } from "../wire/operations.js";
+import { amended, readRecord } from "../node-record.js";
+import { CODES } from "../wire/codes.js";
+import { setData } from "../wire/operations.js";
 import type { ClaimState } from "./claim-state.js";
 
 const MOST_LOOKS = 20;
@@ -14,9 +15,9 @@ export class NodeWatches {
   }
 
   /**
-   * Whether a grant still holds for the token with this index. Needs no request while its node is watched.
-   * An index greater than the node's is written to the node: the lease was passed on inside the process,
-   * and a revocation was for the previous holder.
+   * Whether a grant still holds for the token with this index. Needs no request while its node is
+   * watched. An index greater than the node's is written to the node: the lease was passed on
+   * inside the process, and a revocation was for the previous holder.
    */
   async verify(
     claimState: ClaimState,
@@ -25,25 +26,27 @@ export class NodeWatches {
   ): Promise<"held" | "revoked" | "missing"> {
     for (let looks = 0; looks < MOST_LOOKS; looks++) {
       if (claimState.revoked && index <= claimState.index) return "revoked";
-      if (claimState.guarded) {
+      if (claimState.ownWatched) {
         if (index <= claimState.index) return "held";
         await this.#raise(claimState, index, until);
         continue;
       }
-      claimState.guarding ??= this.#watchOwn(claimState, until).finally(() => {
-        claimState.guarding = null;
+      claimState.watchingOwn ??= this.#watchOwn(claimState, until).finally(() => {
+        claimState.watchingOwn = null;
       });
-      if (!(await claimState.guarding)) return "missing";
+      if (!(await claimState.watchingOwn)) return "missing";
     }
     throw refusal(CODES.badVersion);
   }
 
   /** Watches a grant's node, and reports a change that came before the watch. */
-  async guard(claimState: ClaimState, until: number): Promise<void> {
+  async watchGrant(claimState: ClaimState, until: number): Promise<void> {
     if ((await this.verify(claimState, until)) !== "held") this.#onChange(claimState);
   }
 
-  /** Writes the index. The node is read again afterwards, because others may write before or after. */
+  /**
+   * Writes the index. The node is read again afterwards, because others may write before or after.
+   */
   async #raise(claimState: ClaimState, index: number, until: number): Promise<void> {
     const { session, path, data, version } = claimState;
     const next = amended(data, { index, revoked: false });
@@ -52,19 +55,19 @@ export class NodeWatches {
     );
     const expected = err === CODES.ok || err === CODES.badVersion || err === CODES.noNode;
     if (!expected) throw refusal(err);
-    claimState.unguard();
+    claimState.unwatchOwn();
   }
 
   /** False if the node is gone. */
   async #watchOwn(claimState: ClaimState, until: number): Promise<boolean> {
     const { session, path } = claimState;
     if (path === null) return false;
-    claimState.guardFrom = Infinity;
+    claimState.watchOwnFrom = Infinity;
     let changedAlready = false;
     const changed = () => {
       changedAlready = true;
       if (!claimState.watching.delete(path)) return;
-      claimState.guarded = false;
+      claimState.ownWatched = false;
       // Our own writes are not reported.
       if (!claimState.isWriting) this.#onChange(claimState);
     };
@@ -77,7 +80,7 @@ export class NodeWatches {
     claimState.data = value.data;
     claimState.version = value.stat.version;
     if (changedAlready) return true;
-    claimState.guarded = true;
+    claimState.ownWatched = true;
     claimState.watching.set(path, changed);
     if (claimState.state === "leaving") claimState.unwatch();
     return true;

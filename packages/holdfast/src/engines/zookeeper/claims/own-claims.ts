@@ -13,11 +13,11 @@ import { markerOf } from "./queue.js";
 
 const TICK_MS = 100;
 const AGAIN_MS = 1_000;
-/** Longer than a request can be under way in a socket that nobody reads. */
+/** Longer than a request can lie in the socket of a server that hangs. */
 const DOUBT_MS = 120_000;
 const DOUBT_LOOK_MS = 2_000;
 
-interface Grave {
+interface Tombstone {
   readonly path: string;
   readonly resourcePath: string;
   readonly session: Session;
@@ -26,22 +26,23 @@ interface Grave {
   lookAt: number;
 }
 
-interface LeftBehind {
+interface LeftGrant {
   readonly resource: string;
   readonly endsAt: number;
 }
 
 /**
- * The claims of this process. A session keeps all its nodes alive, even those that nobody wants any more.
- * So the node of a claim is deleted here if core is not heard from in time, or could not be told.
+ * The claims of this process. A session keeps all its nodes alive, even those that nobody wants any
+ * more. So the node of a claim is deleted here if core is not heard from in time, or could not be
+ * told.
  */
 export class OwnClaims {
   readonly #claims: Claims;
   readonly #sessions: Sessions;
   readonly #claimStates = new Map<string, ClaimState>();
-  readonly #graves = new Map<string, Grave>();
+  readonly #tombstones = new Map<string, Tombstone>();
   /** By grantId, grants that this process left behind, and until when they last. */
-  readonly #left = new Map<string, LeftBehind>();
+  readonly #left = new Map<string, LeftGrant>();
   #timer: Timer | null = null;
   #closed = false;
 
@@ -93,14 +94,14 @@ export class OwnClaims {
   endOf(session: Session): ClaimState[] {
     const ended = [...this.#claimStates.values()].filter((one) => one.session === session);
     for (const claimState of ended) this.forget(claimState);
-    for (const [hash, grave] of this.#graves) {
-      if (grave.session === session) this.#graves.delete(hash);
+    for (const [hash, tombstone] of this.#tombstones) {
+      if (tombstone.session === session) this.#tombstones.delete(hash);
     }
     return ended;
   }
 
-  isBuried(hash: string): boolean {
-    return this.#graves.has(hash);
+  isCancelled(hash: string): boolean {
+    return this.#tombstones.has(hash);
   }
 
   /** Ends the grant or the waiter with exactly this grantId. */
@@ -115,12 +116,12 @@ export class OwnClaims {
       return this.#releaseByHash(ref, resourcePath, tombstoneMs, null, until);
     const isDoubtful =
       claimState.doubtful || claimState.path === null || claimState.state === "leaving";
-    const graveMs = Math.max(tombstoneMs, isDoubtful ? DOUBT_MS : 0);
+    const forMs = Math.max(tombstoneMs, isDoubtful ? DOUBT_MS : 0);
     this.abandon(claimState);
     claimState.unwatch();
     claimState.releases++;
     try {
-      return await this.#release(claimState, graveMs, until);
+      return await this.#release(claimState, forMs, until);
     } catch (error) {
       this.abandon(claimState, AGAIN_MS);
       const isUnsent = error instanceof EngineError && error.effect === "none" && error.retryable;
@@ -131,10 +132,10 @@ export class OwnClaims {
     }
   }
 
-  async #release(claimState: ClaimState, graveMs: number, until: number): Promise<Released | Gone> {
+  async #release(claimState: ClaimState, forMs: number, until: number): Promise<Released | Gone> {
     const { ref, resourcePath, session, path, marker } = claimState;
-    if (graveMs > 0 || path === null || session.over) {
-      return this.#releaseByHash(ref, resourcePath, graveMs, claimState, until);
+    if (forMs > 0 || path === null || session.over) {
+      return this.#releaseByHash(ref, resourcePath, forMs, claimState, until);
     }
     try {
       if (await this.#claims.resourceNodes.leave(session, path, marker, until)) {
@@ -151,14 +152,14 @@ export class OwnClaims {
     this.#closed = true;
     this.#timer?.cancel();
     for (const claimState of [...this.#claimStates.values()]) this.forget(claimState);
-    this.#graves.clear();
+    this.#tombstones.clear();
   }
 
   /** Ends every node of this grantId, whichever session made it. */
   async #releaseByHash(
     ref: GrantRef,
     resourcePath: string,
-    graveMs: number,
+    forMs: number,
     claimState: ClaimState | null,
     until: number,
   ): Promise<Released | Gone> {
@@ -166,30 +167,35 @@ export class OwnClaims {
     const own = claimState?.session;
     const pick = () => (own === undefined || own.over ? this.#sessions.any() : own);
     const { released, queue } = await this.#sessions.on(pick, async (session) => {
-      if (graveMs > 0) {
-        const path = await this.#claims.resourceNodes.bury(session, resourcePath, hash, until);
+      if (forMs > 0) {
+        const path = await this.#claims.resourceNodes.makeTombstone(
+          session,
+          resourcePath,
+          hash,
+          until,
+        );
         const now = systemClock.now();
         const lookAt = claimState?.doubtful ? now + AGAIN_MS : Infinity;
-        this.#graves.set(hash, { path, resourcePath, session, until: now + graveMs, lookAt });
+        this.#tombstones.set(hash, { path, resourcePath, session, until: now + forMs, lookAt });
         this.#wake();
       }
       return this.#sweep(hash, { session, resourcePath }, until);
     });
     if (claimState !== null) this.forget(claimState);
     if (released) return { kind: "released" };
-    return { kind: "gone", why: queue.contenders.length > 0 ? "replaced" : "expired" };
+    return { kind: "gone", why: queue.members.length > 0 ? "replaced" : "expired" };
   }
 
   /** Deletes every node of this grantId. */
   async #sweep(
     hash: string,
-    { session, resourcePath }: Pick<Grave, "session" | "resourcePath">,
+    { session, resourcePath }: Pick<Tombstone, "session" | "resourcePath">,
     until: number,
   ) {
     const { resourceNodes } = this.#claims;
     const queue = await resourceNodes.queue(session, resourcePath, until);
     let released = false;
-    const own = queue.contenders.filter((one) => one.hash === hash && one.left === null);
+    const own = queue.members.filter((one) => one.hash === hash && one.left === null);
     for (const one of own) {
       const marker = markerOf(queue, resourcePath, one);
       released =
@@ -212,36 +218,38 @@ export class OwnClaims {
       inUse.add(claimState.session);
       if (claimState.session.over) this.forget(claimState);
       else if (now >= claimState.deadline && claimState.releases === 0)
-        this.#expel(claimState, now);
-      else if (now >= claimState.guardFrom && claimState.state === "granted")
-        this.#guard(claimState);
+        this.#deleteAbandoned(claimState, now);
+      else if (now >= claimState.watchOwnFrom && claimState.state === "granted")
+        this.#watchGrant(claimState);
     }
-    for (const [hash, grave] of this.#graves) {
-      inUse.add(grave.session);
-      if (now >= grave.lookAt || (now >= grave.until && grave.lookAt < Infinity)) {
-        grave.lookAt = now + DOUBT_LOOK_MS;
-        this.#sweep(hash, grave, now + AGAIN_MS).catch(() => {});
+    for (const [hash, tombstone] of this.#tombstones) {
+      inUse.add(tombstone.session);
+      if (now >= tombstone.lookAt || (now >= tombstone.until && tombstone.lookAt < Infinity)) {
+        tombstone.lookAt = now + DOUBT_LOOK_MS;
+        this.#sweep(hash, tombstone, now + AGAIN_MS).catch(() => {});
       }
-      if (now < grave.until) continue;
-      this.#graves.delete(hash);
+      if (now < tombstone.until) continue;
+      this.#tombstones.delete(hash);
       // If the deletion fails, the tombstone ends with the session.
-      grave.session.ask(remove(grave.path), now + AGAIN_MS).catch(() => {});
+      tombstone.session.ask(remove(tombstone.path), now + AGAIN_MS).catch(() => {});
     }
     for (const [grantId, { endsAt }] of this.#left) if (now >= endsAt) this.#left.delete(grantId);
     this.#sessions.sweep((session) => inUse.has(session));
     if (inUse.size + this.#left.size > 0) this.#wake();
   }
 
-  #guard(claimState: ClaimState): void {
-    claimState.guardFrom = Infinity;
+  #watchGrant(claimState: ClaimState): void {
+    claimState.watchOwnFrom = Infinity;
     const until = systemClock.now() + AGAIN_MS;
-    this.#claims.nodeWatches.guard(claimState, until).catch(() => {
-      claimState.guardFrom = until;
+    this.#claims.nodeWatches.watchGrant(claimState, until).catch(() => {
+      claimState.watchOwnFrom = until;
     });
   }
 
-  /** Deletes the node and keeps its marker: a holder that core gave up without a release is lost. */
-  #expel(claimState: ClaimState, now: number): void {
+  /**
+   * Deletes the node and keeps its marker: a holder that core gave up without a release is lost.
+   */
+  #deleteAbandoned(claimState: ClaimState, now: number): void {
     const { session, path, doubtful, resourcePath, ref } = claimState;
     this.abandon(claimState, AGAIN_MS);
     claimState.unwatch();

@@ -3,9 +3,9 @@ import { test } from "node:test";
 import { NASTY_NAMES } from "../../../conformance/laws/names.js";
 import { mintGrantId } from "../../../core/holding/grant-id.js";
 import { LAYOUTS, leftName, markerName, tombstoneName } from "../layout.js";
+import { readRecord, tokenOf } from "../node-record.js";
 import { hashOf, locationOf, pathOf, resourceOf } from "../paths.js";
-import { readRecord, tokenOf } from "../record.js";
-import { blockers, isBuried, isBusy, markerOf, readQueue } from "./queue.js";
+import { blockers, isCancelled, markerOf, readQueue, wouldWait } from "./queue.js";
 
 const layout = LAYOUTS.holdfast;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what ZooKeeper refuses
@@ -23,11 +23,11 @@ function names(...kinds: string[]): string[] {
 }
 
 function waitsFor(...kinds: string[]): number[] {
-  const { contenders } = readQueue(names(...kinds).reverse(), layout);
-  return blockers(contenders, contenders.length - 1).map(({ number }) => number);
+  const { members } = readQueue(names(...kinds).reverse(), layout);
+  return blockers(members, members.length - 1).map(({ number }) => number);
 }
 
-test("an exclusive waiter waits for its predecessor alone", () => {
+test("an exclusive waiter waits for its predecessor only", () => {
   assert.deepEqual(waitsFor("x"), []);
   assert.deepEqual(waitsFor("x", "x", "x"), [1]);
   assert.deepEqual(waitsFor("s", "s", "x"), [1]);
@@ -38,14 +38,14 @@ test("a reader waits for the nearest writer before it, and for no reader", () =>
   assert.deepEqual(waitsFor("x", "s", "x", "s", "s"), [2]);
 });
 
-test("a permit of n is waited for behind the n before it", () => {
+test("a waiter with limit n waits for the n members before it", () => {
   assert.deepEqual(waitsFor("s2", "s2"), []);
   assert.deepEqual(waitsFor("s2", "s2", "s2"), [0, 1]);
   assert.deepEqual(waitsFor("s2", "s2", "s2", "s2"), [1, 2]);
   assert.deepEqual(waitsFor("x", "s2", "s2", "s2"), [0]);
 });
 
-test("who holds are those at the head of whom everyone is eligible", () => {
+test("the holders are the eligible members at the head of the queue", () => {
   const holding = (...kinds: string[]) => readQueue(names(...kinds), layout).holding;
   assert.equal(holding(), 0);
   assert.equal(holding("x", "s"), 1);
@@ -65,12 +65,12 @@ test("the queue keeps its order when the servers' numbers go around", () => {
     layout,
   );
   assert.deepEqual(
-    queue.contenders.map(({ number }) => number),
+    queue.members.map(({ number }) => number),
     [2147483646, 2147483647, -2147483648, -2147483647],
   );
 });
 
-test("markers of holders that are gone are orphans, and tombstones are found", () => {
+test("the queue finds markers without a holder, and tombstones", () => {
   const [holder = ""] = names("x");
   const { hash, number } = layout.read(holder)!;
   const own = { hash, number, czxid: 9n };
@@ -80,18 +80,18 @@ test("markers of holders that are gone are orphans, and tombstones are found", (
     markerName(8, { ...own, number: -2147483648 }),
   ];
   const queue = readQueue([holder, ...markers, tombstoneName("f".repeat(32))], layout);
-  // The last one belongs to an earlier grant of the same claim.
+  // The last marker belongs to an earlier grant of the same claim.
   assert.deepEqual(
     queue.orphans.map(({ lockDelayMs }) => lockDelayMs),
     [7, 8],
   );
-  assert.equal(markerOf(queue, "/resource", queue.contenders[0]!), `/resource/${markers[0]}`);
-  assert.equal(isBuried(queue, "f".repeat(32)), true);
-  assert.equal(isBuried(queue, hash), false);
-  assert.equal(isBusy(queue, "shared", null), true);
+  assert.equal(markerOf(queue, "/resource", queue.members[0]!), `/resource/${markers[0]}`);
+  assert.equal(isCancelled(queue, "f".repeat(32)), true);
+  assert.equal(isCancelled(queue, hash), false);
+  assert.equal(wouldWait(queue, "shared", null), true);
 });
 
-test("what a holder leaves behind stands where the holder stood", () => {
+test("a grant that was left behind has the place of its holder", () => {
   const [holder = "", next = ""] = names("x", "x");
   const around = `s3-${"a".repeat(32)}--2147483648`;
   for (const name of [holder, around]) {
@@ -101,15 +101,15 @@ test("what a holder leaves behind stands where the holder stood", () => {
     assert.equal(left.left, 0x5_0000_0001n);
   }
   const queue = readQueue([next, leftName(holder, 7n)], layout);
-  assert.deepEqual([queue.holding, queue.contenders[1]!.name], [1, next]);
+  assert.deepEqual([queue.holding, queue.members[1]!.name], [1, next]);
   const { hash } = layout.read(holder)!;
-  assert.equal(isBuried(queue, hash), true, "its claim may not come in again");
-  // Whether the time of one that was left is over must be asked; who waits behind it is in the way.
-  assert.equal(isBusy(queue, "exclusive", null), true);
-  assert.equal(isBusy(readQueue([leftName(holder, 7n)], layout), "exclusive", null), false);
+  assert.equal(isCancelled(queue, hash), true, "its claim may not enter again");
+  // A left grant may be over, so a claim must ask. A waiter behind it blocks the claim.
+  assert.equal(wouldWait(queue, "exclusive", null), true);
+  assert.equal(wouldWait(readQueue([leftName(holder, 7n)], layout), "exclusive", null), false);
 });
 
-test("names of other libraries are read as theirs write them", () => {
+test("the layouts read the names of other libraries", () => {
   const kazoo = LAYOUTS.kazoo.read("d5e4c8a1b2c34d5e8f9a0b1c2d3e4f5a__lock__0000000012");
   assert.deepEqual([kazoo?.number, kazoo?.mode], [12, "exclusive"]);
   const curator = LAYOUTS.curator.read("_c_d5e4c8a1-b2c3-4d5e-8f9a-0b1c2d3e4f5a-lock-0000000007");
@@ -125,7 +125,7 @@ test("names of other libraries are read as theirs write them", () => {
   }
 });
 
-test("every name has a path of its own, which ZooKeeper takes and which leads back", () => {
+test("every name has a path of its own, which ZooKeeper accepts and which can be decoded", () => {
   for (const location of [
     locationOf("", ""),
     locationOf("/a", "b/c-"),
@@ -152,7 +152,7 @@ test("a token has 63 bits as long as the epoch has 21", () => {
   assert.throws(() => tokenOf(2n ** 53n), { code: "ENGINE" });
 });
 
-test("what another library wrote into its node is its label", () => {
+test("the data of another library is the label", () => {
   const { label, mode, tokens, revoked } = readRecord(Buffer.from("host-1 (pid 7)"));
   assert.deepEqual([label, mode, tokens, revoked], ["host-1 (pid 7)", "exclusive", 1, false]);
   assert.equal(readRecord(Buffer.from("[1]")).label, "[1]");

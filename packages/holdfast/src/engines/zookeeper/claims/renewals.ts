@@ -1,14 +1,13 @@
 import type { Gone, Renewed, RenewRef } from "../../../engine.js";
 import { settleEach } from "../../../engine-kit/settle-each.js";
-import type { Location as Folder } from "../paths.js";
-import { hashOf, pathOf } from "../paths.js";
-import { prove } from "../session/majority.js";
+import { hashOf, type Location, pathOf } from "../paths.js";
+import { prove } from "../session/prove.js";
 import type { Sessions } from "../session/sessions.js";
 import type { Session } from "../wire/session.js";
 import type { ClaimService, Timing } from "./claim-service.js";
 import type { ClaimState } from "./claim-state.js";
 import type { Claims } from "./claims.js";
-import type { Leavings } from "./leavings.js";
+import type { LeftGrants } from "./left-grants.js";
 import type { OwnClaims } from "./own-claims.js";
 
 interface Tools {
@@ -16,18 +15,20 @@ interface Tools {
   readonly claims: Claims;
   readonly ownClaims: OwnClaims;
   readonly claimService: ClaimService;
-  readonly leavings: Leavings;
+  readonly leftGrants: LeftGrants;
 }
 
 const EXPIRED: Gone = { kind: "gone", why: "expired" };
 
-/** Renews our grants. Each session needs one request: watches report changes of the single nodes. */
+/**
+ * Renews our grants. Each session needs one request: watches report changes of the single nodes.
+ */
 export class Renewals {
-  readonly #folder: Folder;
+  readonly #location: Location;
   readonly #tools: Tools;
 
-  constructor(folder: Folder, tools: Tools) {
-    this.#folder = folder;
+  constructor(location: Location, tools: Tools) {
+    this.#location = location;
     this.#tools = tools;
   }
 
@@ -68,10 +69,10 @@ export class Renewals {
   }
 
   async #leave(claimState: ClaimState, ref: RenewRef, timing: Timing): Promise<Renewed | Gone> {
-    const { ownClaims, claimService, leavings } = this.#tools;
+    const { ownClaims, claimService, leftGrants } = this.#tools;
     const { ttlMs, index = 0 } = ref;
     const outcome = await claimService.unlessOver(claimState, () =>
-      leavings.leave(claimState, ttlMs, index, timing.until),
+      leftGrants.leave(claimState, ttlMs, index, timing.until),
     );
     if (outcome === "revoked") return { kind: "gone", why: "revoked" };
     if (outcome === "missing") {
@@ -85,14 +86,14 @@ export class Renewals {
   /** The grant may have been left behind already, by a request whose answer was lost. */
   async #ofOneThatIsNotHere(ref: RenewRef, { call, at, until }: Timing): Promise<Renewed | Gone> {
     if (!ref.leave) return EXPIRED;
-    const { ownClaims, sessions, leavings } = this.#tools;
+    const { ownClaims, sessions, leftGrants } = this.#tools;
     const endsAt = ownClaims.leftUntil(ref);
     const since = call.startedAt;
     if (endsAt !== null) return { kind: "renewed", since, ttlMs: Math.max(0, endsAt - at) };
-    const resourcePath = pathOf(this.#folder, ref.resource);
+    const resourcePath = pathOf(this.#location, ref.resource);
     const leftMs = await sessions.on(
       () => sessions.any(),
-      (session) => leavings.leftMs(session, resourcePath, hashOf(ref.grantId), until),
+      (session) => leftGrants.leftMs(session, resourcePath, hashOf(ref.grantId), until),
     );
     return leftMs === null ? EXPIRED : { kind: "renewed", since, ttlMs: leftMs };
   }

@@ -6,22 +6,24 @@ import { SortedNames } from "../../../engine-kit/sorted-names.js";
 import { refusal } from "../failure.js";
 import { type Location, resourceOf } from "../paths.js";
 import type { Sessions } from "../session/sessions.js";
-import { CODES, getChildren, sync } from "../wire/operations.js";
+import { CODES } from "../wire/codes.js";
+import { getChildren, sync } from "../wire/operations.js";
 
-// Whoever takes longer from page to page reads the names again, which costs little at that pace.
+// A list that takes longer from page to page reads the names again, which costs little at that
+// pace.
 const KEPT_MS = 10_000;
 const LOOKS_A_PAGE = 4_096;
 
 /**
- * The folder of all resources, page by page. ZooKeeper tells all names of a folder or none, so they
- * are kept from one page to the next. One reading is kept, the latest: it has every name that is there
- * all the while, also for lists that began before it. So lists at the same time share it, and one that
- * is left off half-way leaves nothing of its own.
+ * Lists the folder of all resources, page by page. ZooKeeper returns all names of a folder or none,
+ * so the names are kept from one page to the next. Only the latest reading is kept: it has every
+ * name that exists all the time, also for lists that began before it. So lists at the same time
+ * share it, and a list that is abandoned leaves nothing of its own.
  */
 export class Folder {
   readonly #location: Location;
   readonly #sessions: Sessions;
-  /** In every cursor: one of another engine may be of a later moment than what is kept here. */
+  /** Part of every cursor. The cursor of another engine may be newer than the names kept here. */
   readonly #id = randomBytes(6).toString("hex");
   #kept: SortedNames | null = null;
   #asked = 0;
@@ -44,7 +46,7 @@ export class Folder {
     const names = kept ?? (await this.#read(until));
     if (kept !== null) this.#keep(kept);
     const { found, last } = this.#page(names, after, match, max);
-    // A page that asks for nothing would let nothing else happen before the next one.
+    // A page without requests would keep the event loop from all other work.
     if (found.length === 0) await new Promise<void>((turned) => setImmediate(turned));
     const views = await Promise.all(found.map(view));
     return {
@@ -60,7 +62,7 @@ export class Folder {
     this.#kept = null;
   }
 
-  /** Some resources that match, and the last name that was looked at; null where there is no other. */
+  /** Some resources that match, and the last name that was looked at; null after the last name. */
   #page(names: SortedNames, after: string | null, match: string, max: number) {
     const glob = compileGlob(match);
     const found: string[] = [];

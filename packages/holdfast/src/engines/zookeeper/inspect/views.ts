@@ -2,40 +2,41 @@ import type { HolderView, ResourceView, RevokeRef, Sequence } from "../../../eng
 import { emit } from "../../../events.js";
 import type { Claims } from "../claims/claims.js";
 import { markerOf, type Queue } from "../claims/queue.js";
-import { type FoundNode, holderView, tokenInUse } from "../claims/resource-node.js";
+import { type FoundNode, holderView, tokenInUse } from "../claims/resource-nodes.js";
 import { refusal } from "../failure.js";
+import { amended, tokenOf } from "../node-record.js";
 import { type Location, pathOf } from "../paths.js";
-import { amended, tokenOf } from "../record.js";
-import { prove } from "../session/majority.js";
-import { CODES, setData } from "../wire/operations.js";
+import { prove } from "../session/prove.js";
+import { CODES } from "../wire/codes.js";
+import { setData } from "../wire/operations.js";
 import type { Session } from "../wire/session.js";
 
 const MOST_TRIES = 5;
 
-/** What is read and told, about anybody's grants. */
+/** Shows and checks the grants of any client, and revokes them. */
 export class Views {
   readonly #claims: Claims;
   readonly #location: Location;
-  readonly #told = new WeakMap<Queue, Promise<HolderView[]>>();
+  readonly #holdersOf = new WeakMap<Queue, Promise<HolderView[]>>();
 
   constructor(claims: Claims, location: Location) {
     this.#claims = claims;
     this.#location = location;
   }
 
-  /** Who waits for the same reading of a queue is told the same. */
+  /** The holders in a reading of a queue. Waiters that share the reading share the answer. */
   holders(
     session: Session,
     resourcePath: string,
     queue: Queue,
     until: number,
   ): Promise<HolderView[]> {
-    const told = this.#told.get(queue) ?? this.#holders(session, resourcePath, queue, until);
-    this.#told.set(queue, told);
-    return told;
+    const views = this.#holdersOf.get(queue) ?? this.#holders(session, resourcePath, queue, until);
+    this.#holdersOf.set(queue, views);
+    return views;
   }
 
-  /** For people, beside an answer that is right without it: a failure here must not cost that. */
+  /** Only shown to people, so a failure here must not fail the answer that it belongs to. */
   async #holders(
     session: Session,
     resourcePath: string,
@@ -56,7 +57,7 @@ export class Views {
     }
   }
 
-  /** Not by the word of a leader that is none any more: somebody writes data by this answer. */
+  /** Somebody writes data after this answer, so the word of a replaced leader is not enough. */
   async check(session: Session, { resource, mode, token }: Sequence, until: number) {
     const [, { found }] = await Promise.all([
       prove(session, pathOf(this.#location, resource), until),
@@ -78,8 +79,8 @@ export class Views {
       const { path, stat, data } = found;
       if ((await this.#leftMs(session, [found], until)).get(found) === 0) return "gone";
       if (force) {
-        const contender = queue.contenders.find(({ name }) => path === `${resourcePath}/${name}`)!;
-        const marker = markerOf(queue, resourcePath, contender);
+        const member = queue.members.find(({ name }) => path === `${resourcePath}/${name}`)!;
+        const marker = markerOf(queue, resourcePath, member);
         const ended = await resourceNodes.end(session, found, marker, until);
         if (ended === "changed") continue;
         return ended === "ended" ? "revoked" : "gone";
@@ -99,7 +100,7 @@ export class Views {
     const resourcePath = pathOf(this.#location, resource);
     const { resourceNodes, lockDelays } = this.#claims;
     const queue = await resourceNodes.queue(session, resourcePath, until);
-    const names = queue.contenders.map(({ name }) => name);
+    const names = queue.members.map(({ name }) => name);
     const found = await resourceNodes.read(session, resourcePath, names, until);
     const holding = new Set(names.slice(0, queue.holding).map((name) => `${resourcePath}/${name}`));
     const waiters = found.filter(({ path }) => !holding.has(path));
@@ -114,8 +115,8 @@ export class Views {
   }
 
   /**
-   * How much is left of those that were left behind; 0 for one that is over and that nobody has taken
-   * away yet. Others are not in it.
+   * The remaining times of grants that were left behind; 0 for a grant that is over and was not
+   * deleted yet. Other grants are not in the map.
    */
   async #leftMs(
     session: Session,

@@ -45,8 +45,8 @@ export class Sessions {
   }
 
   /**
-   * Runs requests on a session. If the session turns out to be over before anything was sent, the next
-   * session is used instead.
+   * Runs requests on a session. If the session turns out to be over before anything was sent, the
+   * next session is used instead.
    */
   async on<T>(pick: () => Session, work: (session: Session) => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
@@ -87,11 +87,11 @@ export class Sessions {
   }
 
   /** Closes sessions that were not used for a while. The last one stays. */
-  sweep(isBusy: (session: Session) => boolean): void {
+  sweep(wouldWait: (session: Session) => boolean): void {
     const now = systemClock.now();
     for (const kept of [...this.#kept]) {
       if (this.#kept.length === 1) return;
-      if (isBusy(kept.session)) kept.usedAt = now;
+      if (wouldWait(kept.session)) kept.usedAt = now;
       if (now - kept.usedAt < IDLE_MS) continue;
       this.#kept = this.#kept.filter((other) => other !== kept);
       void kept.session.close();

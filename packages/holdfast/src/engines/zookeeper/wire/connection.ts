@@ -39,8 +39,8 @@ export class Connection {
   }
 
   /**
-   * Packets of one turn of the event loop, and of the next tick, leave in one write: a write can wake the
-   * server, which may then take the processor from us for as long as it likes.
+   * Packets of one turn of the event loop, and of the next tick, leave in one write: a write can
+   * wake the server, which may then take the processor from us for as long as it likes.
    */
   send(packet: Buffer): void {
     if (this.#outgoing.length === 0) process.nextTick(() => queueMicrotask(() => this.#flush()));

@@ -1,28 +1,30 @@
 const FIRST_BYTES = 256;
 
-/** Writes the records of ZooKeeper's protocol: big-endian, with a length before each variable field. */
+/**
+ * Writes the records of ZooKeeper's protocol: big-endian, with a length before each variable field.
+ */
 export class JuteWriter {
   #bytes = Buffer.allocUnsafe(FIRST_BYTES);
   #length = 0;
 
   int(value: number): this {
-    this.#length = this.#room(4).writeInt32BE(value, this.#length);
+    this.#length = this.#reserve(4).writeInt32BE(value, this.#length);
     return this;
   }
 
   long(value: bigint): this {
-    this.#length = this.#room(8).writeBigInt64BE(value, this.#length);
+    this.#length = this.#reserve(8).writeBigInt64BE(value, this.#length);
     return this;
   }
 
   bool(value: boolean): this {
-    this.#length = this.#room(1).writeUInt8(value ? 1 : 0, this.#length);
+    this.#length = this.#reserve(1).writeUInt8(value ? 1 : 0, this.#length);
     return this;
   }
 
   buffer(value: Buffer): this {
     this.int(value.length);
-    value.copy(this.#room(value.length), this.#length);
+    value.copy(this.#reserve(value.length), this.#length);
     this.#length += value.length;
     return this;
   }
@@ -45,7 +47,7 @@ export class JuteWriter {
     return bytes;
   }
 
-  #room(more: number): Buffer {
+  #reserve(more: number): Buffer {
     const needed = this.#length + more;
     if (needed > this.#bytes.length) {
       const larger = Buffer.allocUnsafe(Math.max(needed, this.#bytes.length * 2));

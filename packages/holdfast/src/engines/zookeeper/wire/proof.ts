@@ -1,5 +1,5 @@
-// Followers tell the leader twice a tick which sessions they heard from. A session lives at least two
-// ticks with the usual settings, and four here, so this part of the timeout is long enough.
+// Followers tell the leader twice a tick which sessions they heard from. A session lives at least
+// two ticks with the usual settings, and four here, so this part of the timeout is long enough.
 const TOLD_WITHIN = 1 / 8;
 // The interval of keepalives, as a part of the timeout.
 const KEPT_EVERY = 1 / 8;
@@ -11,10 +11,10 @@ interface Touch {
 }
 
 /**
- * Tracks since when, at the latest, the leader counts the session's timeout. A follower answers pings and
- * reads alone. For a while it does so even when it has lost the leader, which may already end the
- * session. A leader that was replaced and has not noticed does the same. So only majority answers prove
- * anything, and what a server heard counts once it had the time to tell the leader.
+ * Tracks since when, at the latest, the leader counts the session's timeout. A follower answers
+ * pings and reads alone. For a while it does so even when it has lost the leader, which may already
+ * end the session. A leader that was replaced and has not noticed does the same. So only majority
+ * answers prove anything, and what a server heard counts once it had the time to tell the leader.
  */
 export class Proof {
   readonly #timeoutMs: number;
@@ -41,9 +41,9 @@ export class Proof {
   }
 
   /**
-   * A majority agrees on a new session. A resumed session is the word of one leader alone: the leader was
-   * told at once, and this counts with the next majority answer. The previous server may have told nobody
-   * what it heard.
+   * A majority agrees on a new session. A resumed session is the word of one leader alone: the
+   * leader was told at once, and this counts with the next majority answer. The previous server may
+   * have told nobody what it heard.
    */
   opened(sentAt: number, isNew: boolean): void {
     this.#touches = [{ sentAt, answeredAt: -Infinity }];

@@ -80,8 +80,8 @@ export class Requests {
   }
 
   /**
-   * The connection is gone, so sent requests get no answer. Reads are sent again on the next connection,
-   * if there is time.
+   * The connection is gone, so sent requests get no answer. Reads are sent again on the next
+   * connection, if there is time.
    */
   failSent(cause: Error): void {
     const requests = [...this.#inFlight.values()];
@@ -126,8 +126,8 @@ export class Requests {
 }
 
 /**
- * A read has no effect, answered or not. But if the answers of a server are malformed (the connection
- * ended with a RangeError), nothing is known about it.
+ * A read has no effect, answered or not. But if the answers of a server are malformed (the
+ * connection ended with a RangeError), nothing is known about it.
  */
 function readsOnly({ writes }: Operation<unknown>, cause: Error): boolean {
   return !(cause instanceof RangeError) && !writes;

@@ -23,9 +23,9 @@ export class ServerRotation {
   }
 
   /**
-   * How long to wait for a server's welcome. A server that hangs must not use up the time of a call while
-   * other servers work, so the first round is short. Each later round is three times as long, for slow
-   * servers.
+   * How long to wait for a server's welcome. A server that hangs must not use up the time of a call
+   * while other servers work, so the first round is short. Each later round is three times as long,
+   * for slow servers.
    */
   attemptMs(timeoutMs: number): number {
     const { part, leastMs, mostMs } = ATTEMPT;

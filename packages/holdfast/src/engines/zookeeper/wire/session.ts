@@ -2,36 +2,29 @@ import { systemClock, type Timer } from "../../../core/runtime/clock.js";
 import { EngineError } from "../../../errors.js";
 import { emit } from "../../../events.js";
 import type { Host } from "../../../url.js";
-import { Connection, type TlsOptions } from "./connection.js";
-import { JuteReader } from "./jute.js";
+import { CODES } from "./codes.js";
+import type { TlsOptions } from "./connection.js";
+import { Connector } from "./connector.js";
+import { HangDetector } from "./hang-detector.js";
+import { readWelcome, type Welcome, writeHello } from "./hello.js";
+import { Keepalive } from "./keepalive.js";
+import { noop } from "./multi.js";
 import {
   authenticate,
-  CODES,
   closeSession,
   getData,
-  isKnownCode,
-  isSessionError,
   type Node,
   type Operation,
-  type Part,
-  readWelcome,
   removeWatches,
   setWatches,
-  vouch,
-  writeHello,
   writeRequest,
 } from "./operations.js";
 import { Proof } from "./proof.js";
+import { ReplyReader, XIDS } from "./reply-reader.js";
 import { type Answer, notSent, type Request, Requests } from "./requests.js";
-import { ServerRotation } from "./server-rotation.js";
-import { Silence } from "./silence.js";
 import { Watches, type WatchListener } from "./watches.js";
 
-const XIDS = { event: -1, ping: -2, auth: -4, watches: -8 } as const;
-const EVENTS = { deleted: 2, removed: 5 } as const;
 const CLOSE_MS = 500;
-// A third of the timeout leaves time to go to another server while a lease is still valid.
-const SILENT_FOR = 1 / 3;
 // After this many timeouts without an answer, no server can know the session any more.
 const GIVEN_UP_AFTER = 2;
 // After this part of its life without proof, a new lease on the session would start too short.
@@ -51,23 +44,23 @@ export class Session {
   readonly #onEnd: (why: "expired" | "refused") => void;
   readonly #watches = new Watches();
   readonly #requests = new Requests(() => this.#lastFailure);
-  readonly #silence = new Silence(this.#requests, (silentMs) => this.#hangUp(silentMs));
+  readonly #hangDetector = new HangDetector(this.#requests, (silentMs) => this.#hangUp(silentMs));
+  readonly #keepalive = new Keepalive(this.#requests, {
+    send: (until) => void this.ask(noop("/"), until).catch(() => {}),
+    onSilence: (silentMs) => this.#hangUp(silentMs),
+  });
+  readonly #replies = new ReplyReader(this.#requests, this.#watches, {
+    onAnswer: (request, isAlive) => this.#answered(request, isAlive),
+    onExpired: () => this.#expire(),
+    onRefused: () => this.#refuse(),
+  });
   #proof: Proof;
-  #timeoutMs: number;
-  #sessionId = 0n;
-  #password: Buffer = Buffer.alloc(16);
-  #lastZxid = 0n;
-  #connection: Connection | null = null;
+  /** What the servers granted; session 0 before they did. */
+  #granted: Welcome;
   #state: "joining" | "open" | "over" = "joining";
   #why: EngineError | null = null;
   #expired = false;
-  /** How many requests that restore watches on this connection are unanswered. */
-  #catchingUp = 0;
-  readonly #rotation: ServerRotation;
-  #helloSentAt = 0;
-  #heardAt = 0;
-  #keptAt = 0;
-  #timer: Timer | null = null;
+  readonly #connector: Connector;
   #opened!: () => void;
   #lastFailure: Error | null = null;
   readonly opened: Promise<void>;
@@ -76,12 +69,16 @@ export class Session {
     this.#spec = spec;
     this.#onEnd = onEnd;
     this.#proof = new Proof(spec.timeoutMs);
-    this.#timeoutMs = spec.timeoutMs;
-    this.#rotation = new ServerRotation(spec.hosts);
+    this.#granted = { timeoutMs: spec.timeoutMs, sessionId: 0n, password: Buffer.alloc(16) };
+    this.#connector = new Connector(spec.hosts, spec.tls, {
+      hello: () => this.#hello(),
+      onPacket: (packet) => this.#take(packet),
+      onLost: (error) => this.#lost(error),
+    });
     this.opened = new Promise((resolve) => {
       this.#opened = resolve;
     });
-    this.#join();
+    this.#connector.connect(spec.timeoutMs);
   }
 
   get over(): boolean {
@@ -111,7 +108,10 @@ export class Session {
     return this.#lastFailure;
   }
 
-  /** Waits for a connection if there is none. A request that is not sent before `until` is never sent. */
+  /**
+   * Waits for a connection if there is none. A request that is not sent before `until` is never
+   * sent.
+   */
   ask<T>(operation: Operation<T>, until: number): Promise<Answer<T>> {
     return new Promise((resolve, reject) => {
       const settle = resolve as (answer: Answer<unknown>) => void;
@@ -122,7 +122,10 @@ export class Session {
     });
   }
 
-  /** Reads a node and calls the listener once, when it is changed or deleted. Never if there is no node. */
+  /**
+   * Reads a node and calls the listener once, when it is changed or deleted. Never if there is no
+   * node.
+   */
   async watch(path: string, until: number, listener: WatchListener): Promise<Answer<Node>> {
     // Added before the request is sent: the event may arrive together with the answer.
     this.#watches.add(path, listener);
@@ -138,21 +141,22 @@ export class Session {
 
   unwatch(path: string, listener: WatchListener): void {
     if (!this.#watches.drop(path, listener) || this.#state !== "open") return;
-    const until = systemClock.now() + this.#timeoutMs;
-    // Otherwise the server would keep the watch for as long as the node lives. A failure is harmless.
+    const until = systemClock.now() + this.#granted.timeoutMs;
+    // Otherwise the server would keep the watch for as long as the node lives. A failure is
+    // harmless.
     this.ask(removeWatches(path), until).catch(() => {});
   }
 
   /**
-   * Called before a node is made that must live its whole time. If this process was suspended for long, the
-   * leader may be about to end the session: a follower that hears from us again tells the leader later, or
-   * never. With a new connection the leader is told at once.
+   * Called before a node is made that must live its whole time. If this process was suspended for
+   * long, the leader may be about to end the session: a follower that hears from us again tells the
+   * leader later, or never. With a new connection the leader is told at once.
    */
   refresh(): void {
     if (this.#state !== "open") return;
-    const oldMs = systemClock.now() - Math.max(this.since, this.#helloSentAt);
+    const oldMs = systemClock.now() - Math.max(this.since, this.#connector.helloSentAt);
     if (oldMs <= this.leaseMs * STALE) return;
-    this.#connection!.end(new Error(`not kept alive for ${Math.round(oldMs)} ms`));
+    this.#connector.connection!.end(new Error(`not kept alive for ${Math.round(oldMs)} ms`));
   }
 
   /** Ends the session at the servers, and with it all its nodes. */
@@ -170,31 +174,16 @@ export class Session {
     this.#finish(notSent("the session was closed", null));
   }
 
-  #join(): void {
-    if (this.#state === "over") return;
-    this.#state = "joining";
-    const { timeoutMs, tls } = this.#spec;
-    this.#helloSentAt = systemClock.now();
-    let connection: Connection;
-    const events = {
-      onPacket: (packet: Buffer) => this.#take(packet),
-      onEnd: (error: Error) => this.#lost(connection, error),
-    };
-    const hello = writeHello({
-      ...{ sessionId: this.#sessionId, password: this.#password },
-      ...{ lastZxid: this.#lastZxid, timeoutMs },
-    });
-    connection = new Connection(this.#rotation.next(), tls, hello, events);
-    this.#connection = connection;
-    const attemptMs = this.#rotation.attemptMs(this.#timeoutMs);
-    const late = () => connection.end(new Error(`no answer within ${Math.round(attemptMs)} ms`));
-    this.#arm(attemptMs, late);
+  #hello(): Buffer {
+    const { timeoutMs } = this.#spec;
+    const { lastZxid } = this.#replies;
+    return writeHello({ ...this.#granted, timeoutMs, lastZxid });
   }
 
-  #lost(connection: Connection, error: Error): void {
-    if (this.#connection !== connection || this.#state === "over") return;
-    this.#connection = null;
-    this.#silence.end();
+  #lost(error: Error): void {
+    if (this.#state === "over") return;
+    this.#hangDetector.end();
+    this.#keepalive.stop();
     this.#lastFailure = error;
     emit("failed", () => ({ during: "connection", error }));
     this.#state = "joining";
@@ -204,132 +193,81 @@ export class Session {
       this.#end("expired", notSent("the session was not taken up again in time", error));
       return;
     }
-    this.#arm(this.#rotation.pauseMs(this.#timeoutMs), () => this.#join());
+    this.#connector.reconnect(this.#granted.timeoutMs);
   }
 
-  /** A server that lost its data refuses clients that have seen more than it has, and never says why. */
+  /**
+   * A server that lost its data refuses clients that have seen more than it has, and never says
+   * why.
+   */
   #isHopeless(): boolean {
-    const silentMs = systemClock.now() - this.#heardAt;
-    return this.#sessionId !== 0n && silentMs > this.#timeoutMs * GIVEN_UP_AFTER;
+    const { sessionId, timeoutMs } = this.#granted;
+    const silentMs = systemClock.now() - this.#keepalive.heardAt;
+    return sessionId !== 0n && silentMs > timeoutMs * GIVEN_UP_AFTER;
   }
 
   #take(packet: Buffer): void {
-    this.#heardAt = systemClock.now();
-    this.#silence.heard(this.#heardAt);
+    const now = systemClock.now();
+    this.#keepalive.heard(now);
+    this.#hangDetector.heard(now);
     if (this.#state === "joining") this.#welcome(packet);
-    else if (this.#state === "open") this.#hear(new JuteReader(packet));
+    else if (this.#state === "open") this.#replies.read(packet);
   }
 
   #welcome(packet: Buffer): void {
-    const { timeoutMs, sessionId, password } = readWelcome(packet);
+    const granted = readWelcome(packet);
+    const { timeoutMs } = granted;
     if (timeoutMs <= 0) {
       this.#expire();
       return;
     }
-    const isNew = this.#sessionId === 0n;
+    const isNew = this.#granted.sessionId === 0n;
     // The servers may grant another timeout than the one that was asked for.
-    if (timeoutMs !== this.#timeoutMs || isNew) this.#proof = new Proof(timeoutMs);
-    this.#timeoutMs = timeoutMs;
-    this.#sessionId = sessionId;
-    this.#password = password;
-    this.#proof.opened(this.#helloSentAt, isNew);
+    if (timeoutMs !== this.#granted.timeoutMs || isNew) this.#proof = new Proof(timeoutMs);
+    this.#granted = granted;
+    this.#proof.opened(this.#connector.helloSentAt, isNew);
     this.#state = "open";
-    this.#rotation.welcomed();
-    this.#keptAt = this.#heardAt;
+    this.#connector.welcomed();
     if (this.#spec.digest !== null) {
       const sent = authenticate("digest", Buffer.from(this.#spec.digest));
-      this.#connection!.send(writeRequest(XIDS.auth, sent));
+      this.#connector.connection!.send(writeRequest(XIDS.auth, sent));
     }
-    this.#catchingUp = 0;
-    for (const paths of this.#watches.batches()) {
-      this.#catchingUp++;
-      this.#connection!.send(writeRequest(XIDS.watches, setWatches(this.#lastZxid, paths)));
+    const batches = [...this.#watches.batches()];
+    this.#replies.restoring(batches.length);
+    for (const paths of batches) {
+      const watches = setWatches(this.#replies.lastZxid, paths);
+      this.#connector.connection!.send(writeRequest(XIDS.watches, watches));
     }
     this.#requests.dropLate();
     for (const request of this.#requests.takeWaiting()) this.#send(request);
-    if (isNew) this.#arm(this.#proof.keepEveryMs, () => this.#keep());
-    else this.#keep();
+    this.#keepalive.start(timeoutMs, this.#proof.keepEveryMs, !isNew);
     this.#opened();
   }
 
-  #hear(from: JuteReader): void {
-    const xid = from.int();
-    const zxid = from.long();
-    const err = from.int();
-    if (zxid > this.#lastZxid) this.#lastZxid = zxid;
-    if (xid === XIDS.event) {
-      this.#happened(from);
-      return;
-    }
-    if (xid === XIDS.watches) this.#catchingUp--;
-    if (xid === XIDS.auth && err !== CODES.ok) {
-      const why = "ZooKeeper does not accept these credentials";
-      const details = { effect: "none", retryable: false, reason: "credentials" } as const;
-      this.#end("refused", new EngineError(why, details));
-    }
-    if (xid >= 0) this.#settle(xid, err, from);
-  }
-
-  #happened(from: JuteReader): void {
-    const type = from.int();
-    from.int();
-    // This event only confirms that we removed the watch ourselves.
-    if (type <= 0 || type >= EVENTS.removed) return;
-    // Events from the time without a connection come in the order of watches, not of events.
-    const inOrder = this.#catchingUp === 0;
-    const event = type === EVENTS.deleted && inOrder ? "deleted" : "changed";
-    this.#watches.fire(from.string(), event);
-  }
-
-  #settle(xid: number, err: number, from: JuteReader): void {
-    const request = this.#requests.sent(xid);
-    if (err === CODES.sessionExpired) {
-      this.#expire();
-      return;
-    }
-    const value = err === CODES.ok ? request.operation.read(from) : null;
-    from.end();
-    if (!isKnownCode(err)) throw new RangeError(`an answer with the unknown code ${err}`);
-    this.#requests.done(xid);
-    // A transaction has one error code for each part, other requests have one in all.
-    const errors = Array.isArray(value) ? (value as readonly Partial<Part>[]) : [];
-    const isProof = err === CODES.ok && !errors.some((part) => isSessionError(part.err));
-    const { byMajority } = request.operation;
-    this.#proof.answered(request.sentAt, this.#heardAt, byMajority && isProof);
-    request.resolve({ err, value });
+  #answered({ operation, sentAt }: Request, isAlive: boolean): void {
+    this.#proof.answered(sentAt, this.#keepalive.heardAt, operation.byMajority && isAlive);
   }
 
   #send(request: Request): void {
     const xid = this.#requests.send(request);
-    this.#connection!.send(writeRequest(xid, request.operation));
-    this.#silence.sent(request.until);
-  }
-
-  /** Sends keepalives, and notices a server that does not answer them. */
-  #keep(): void {
-    const now = systemClock.now();
-    const mostMs = this.#timeoutMs * SILENT_FOR;
-    // If this process was suspended, the answers have arrived but are not read yet.
-    if (now - this.#keptAt > mostMs) this.#heardAt = now;
-    this.#keptAt = now;
-    const { oldest } = this.#requests;
-    const silentMs = oldest === undefined ? 0 : now - Math.max(this.#heardAt, oldest.sentAt);
-    if (silentMs > mostMs) {
-      this.#hangUp(silentMs);
-      return;
-    }
-    this.ask(vouch("/"), now + mostMs).catch(() => {});
-    this.#arm(this.#proof.keepEveryMs, () => this.#keep());
+    this.#connector.connection!.send(writeRequest(xid, request.operation));
+    this.#hangDetector.sent(request.until);
   }
 
   #hangUp(silentMs: number): void {
-    this.#connection?.end(new Error(`no answer within ${Math.round(silentMs)} ms`));
+    this.#connector.connection?.end(new Error(`no answer within ${Math.round(silentMs)} ms`));
   }
 
   #expire(): void {
     this.#expired = true;
     const why = "the ZooKeeper session has expired";
     this.#end("expired", new EngineError(why, { effect: "none", retryable: true }));
+  }
+
+  #refuse(): void {
+    const why = "ZooKeeper does not accept these credentials";
+    const details = { effect: "none", retryable: false, reason: "credentials" } as const;
+    this.#end("refused", new EngineError(why, details));
   }
 
   #end(how: "expired" | "refused", error: EngineError): void {
@@ -342,16 +280,11 @@ export class Session {
     if (this.#state === "over") return;
     this.#state = "over";
     this.#why = why;
-    this.#timer?.cancel();
-    this.#silence.end();
-    this.#connection?.end(why);
+    this.#hangDetector.end();
+    this.#keepalive.stop();
+    this.#connector.close(why);
     this.#requests.failSent(why);
     this.#requests.failWaiting(why);
     this.#opened();
-  }
-
-  #arm(delayMs: number, callback: () => void): void {
-    this.#timer?.cancel();
-    this.#timer = systemClock.timer(delayMs, callback, false);
   }
 }

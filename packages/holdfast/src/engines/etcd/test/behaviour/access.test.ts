@@ -14,14 +14,14 @@ import { lossOf } from "../../../../test-support/loss.fixture.js";
 import { parseEngineUrl } from "../../../../url.js";
 import { etcdEngine } from "../../index.js";
 import { resolveEtcd, termsFromUrl } from "../../options.js";
-import { HeldBack } from "../support/held-back.fixture.js";
+import { HoldingRelay } from "../support/holding-relay.fixture.js";
 import { EtcdTestServer } from "../support/test-server.fixture.js";
 
 const PAGE = new URL("../../../../../../../docs/engines/etcd.md", import.meta.url);
 const SECRET = "a password";
 
-/** As the page says, so that it cannot say less than is needed. */
-async function withUsers(etcd: EtcdTestServer): Promise<void> {
+/** Runs the commands of the page, so that the page cannot list too few rights. */
+async function enableUsers(etcd: EtcdTestServer): Promise<void> {
   const block = /```sh\n(etcdctl role add[\s\S]*?)```/.exec(readFileSync(PAGE, "utf8"))?.[1] ?? "";
   const lines = block.split("\n").filter((line) => line.startsWith("etcdctl "));
   assert.ok(lines.length >= 3, "the page lists the rights");
@@ -38,12 +38,12 @@ async function withUsers(etcd: EtcdTestServer): Promise<void> {
 test("everything works for a user that has only the documented rights", async () => {
   await using server = await startEtcd();
   await using etcd = new EtcdTestServer(server);
-  await withUsers(etcd);
+  await enableUsers(etcd);
   const user = { username: "app", password: SECRET };
   const [a, b] = [etcd.locks(user), etcd.locks(user)];
-  await wholeLife(etcd, a, b);
+  await useEveryVerb(etcd, a, b);
 
-  // A server that was restarted knows no token any more.
+  // A restarted server has forgotten all tokens.
   const lease = await a.acquire("restart", { ttlMs: 30_000 });
   await server.restart();
   await lease.renew();
@@ -79,7 +79,7 @@ test("a client fetches a new token from a server that forgot its tokens, and los
   const [leases, calls, ttlMs] = [100, 400, 30_000];
   await using server = await startEtcd();
   await using etcd = new EtcdTestServer(server);
-  await withUsers(etcd);
+  await enableUsers(etcd);
   const [relay] = await etcd.relays();
   const endpoints = [`127.0.0.1:${relay!.port}`];
   const locks = etcd.locks({ endpoints, username: "app", password: SECRET });
@@ -92,11 +92,11 @@ test("a client fetches a new token from a server that forgot its tokens, and los
       locks.acquire(`new-${i}`, { ttlMs, callTimeoutMs: 20_000 }),
     ),
   );
-  // All of them have found nobody by then, and come back with the token that they have.
+  // By then all calls have failed once, and are repeated with the old token.
   await sleep(500);
   relay!.mend();
   const answers = await acquiring;
-  // The server counts from its restart on.
+  // The server counts from its restart.
   const authentications = await etcd.calls("Authenticate");
   assert.ok(authentications <= 3, `${authentications} authentications`);
   assert.ok(answers.every(({ status }) => status === "fulfilled"));
@@ -108,24 +108,24 @@ test("an authentication without an answer is tried again while the leases live",
   const ttlMs = 8_000;
   await using server = await startEtcd();
   await using etcd = new EtcdTestServer(server);
-  await withUsers(etcd);
-  await using relay = await new HeldBack(server.port).start();
+  await enableUsers(etcd);
+  await using relay = await new HoldingRelay(server.port).start();
   const endpoints = [relay.endpoint];
   const locks = etcd.locks({ endpoints, username: "app", password: SECRET });
   const names = Array.from({ length: 20 }, (_, i) => `held-${i}`);
   const held = await Promise.all(names.map((name) => locks.acquire(name, { ttlMs })));
-  // As on a connection that broke without a word.
-  relay.keep("/v3/auth/authenticate");
+  // As on a connection that broke in silence.
+  relay.holdAnswers("/v3/auth/authenticate");
   await forgetTokens(server.port);
   const asked = locks.inspect("held-0");
-  for (let looks = 0; relay.caught === 0 && looks < 1_000; looks++) await sleep(5);
-  relay.enough();
+  for (let looks = 0; relay.held === 0 && looks < 1_000; looks++) await sleep(5);
+  relay.stopHolding();
   await asked;
   await sleep(ttlMs);
   assert.equal(held.filter((lease) => lease.held).length, held.length);
 });
 
-/** A user whose password is set has no tokens any more, as after a restart. */
+/** A new password ends all tokens of the user, as a restart does. */
 async function forgetTokens(port: number): Promise<void> {
   const ask = async (path: string, body: object, headers: Record<string, string> = {}) => {
     const request = { method: "POST", body: JSON.stringify(body), headers };
@@ -157,7 +157,7 @@ test("a client connects over TLS with a private certificate authority", async ()
     await using server = await startEtcd({ tls: { certFile, keyFile } });
     await using etcd = new EtcdTestServer(server);
     const tls = { ca: readFileSync(certFile) };
-    await wholeLife(etcd, etcd.locks({ tls }), etcd.locks({ tls }));
+    await useEveryVerb(etcd, etcd.locks({ tls }), etcd.locks({ tls }));
     const trusting = etcd.locks({ tls: true });
     await assert.rejects(trusting.acquire("a", { callTimeoutMs: 5_000 }), {
       code: "ENGINE",
@@ -211,8 +211,8 @@ test("URLs and options are read as documented, and wrong ones are refused", () =
   }
 });
 
-/** Every verb once. */
-async function wholeLife(etcd: EtcdTestServer, a: Locks, b: Locks): Promise<void> {
+/** Uses every verb once. */
+async function useEveryVerb(etcd: EtcdTestServer, a: Locks, b: Locks): Promise<void> {
   const lease = await a.acquire("life", { lockDelayMs: 1_000 });
   const waiting = b.acquire("life", { waitMs: 20_000 });
   await etcd.untilWaiters(a, "life", 1);

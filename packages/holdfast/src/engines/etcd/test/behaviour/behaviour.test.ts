@@ -1,5 +1,5 @@
-// What is etcd's alone: how much it is asked, what its leases and revisions do, and what happens when
-// somebody else lays hands on the keys.
+// What is special about etcd: the number of requests, leases and revisions, and keys that somebody
+// else changes.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -12,7 +12,7 @@ import { EtcdTestServer } from "../support/test-server.fixture.js";
 
 type Part = (etcd: EtcdTestServer) => Promise<void>;
 
-/** Each with a server of its own: its counters are everybody's, and so are its keys. */
+/** Each test has a server of its own, because counters and keys belong to the server. */
 function itWithServer(title: string, part: Part): void {
   it(title, async () => {
     await using server = await startEtcd();
@@ -68,7 +68,7 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
   );
 
   itWithServer(
-    "a lease that is not renewed ends, though its neighbours keep theirs alive",
+    "a lease that is not renewed ends, although other leases keep its etcd lease alive",
     async (etcd) => {
       const [locks, other] = [etcd.locks(), etcd.locks()];
       const kept = await locks.acquire("kept", { ttlMs: 5_000 });
@@ -91,13 +91,13 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
   );
 
   itWithServer(
-    "a lease whose release failed ends all the same, though its neighbours live on",
+    "a lease whose release failed ends, although other leases keep its etcd lease alive",
     async (etcd) => {
       const [relay] = await etcd.relays();
       const endpoints = [`127.0.0.1:${relay!.port}`];
       const [ours, other] = [etcd.locks({ endpoints }), etcd.locks()];
       const options = { ttlMs: 12_000, callTimeoutMs: 1_500, fair: "strict" } as const;
-      // Their lease is made with more patience than that.
+      // The etcd lease is made with a longer timeout than that.
       await ours.acquire("first", { ttlMs: 12_000 });
       const kept = await ours.acquire("kept", options);
       const given = await ours.acquire("given", options);
@@ -134,7 +134,7 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
     assert.ok(answers.every((answer) => answer === "released"));
   });
 
-  itWithServer("a renewal for another ttl moves the key, and no other", async (etcd) => {
+  itWithServer("a renewal for another ttl moves its own key only", async (etcd) => {
     const [locks, other] = [etcd.locks(), etcd.locks()];
     const [a, b] = [
       await locks.acquire("a", { ttlMs: 5_000 }),
@@ -150,25 +150,22 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
     await Promise.all([a, b].map((lease) => lease.release()));
   });
 
-  itWithServer(
-    "a key named like ours that says something else is an error, and no answer",
-    async (etcd) => {
-      const locks = etcd.locks();
-      const key = `holdfast/a/h${"0".repeat(32)}`;
-      for (const value of ["", "null", "x", "{}", '{"mode":"exclusive"}']) {
-        await etcd.ctl("put", "--", key, value);
-        const failure = { code: "ENGINE", effect: "unknown" };
-        await assert.rejects(locks.tryAcquire("a"), failure, `for ${value}`);
-        await assert.rejects(locks.inspect("a"), failure, `for ${value}`);
-      }
-      await etcd.ctl("del", key);
-      await (await locks.acquire("a")).release();
-    },
-  );
+  itWithServer("a key named like ours with another content is an error", async (etcd) => {
+    const locks = etcd.locks();
+    const key = `holdfast/a/h${"0".repeat(32)}`;
+    for (const value of ["", "null", "x", "{}", '{"mode":"exclusive"}']) {
+      await etcd.ctl("put", "--", key, value);
+      const failure = { code: "ENGINE", effect: "unknown" };
+      await assert.rejects(locks.tryAcquire("a"), failure, `for ${value}`);
+      await assert.rejects(locks.inspect("a"), failure, `for ${value}`);
+    }
+    await etcd.ctl("del", key);
+    await (await locks.acquire("a")).release();
+  });
 
   itWithServer("waiters are woken after a compaction", async (etcd) => {
     const [holder, ours] = [etcd.locks(), etcd.locks()];
-    // Not as long as a heartbeat.
+    // Shorter than the time between two heartbeats.
     await soon(600, async (attempt) => {
       const name = `a${attempt}`;
       const lease = await holder.acquire(name);
@@ -191,7 +188,7 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
   });
 
   itWithServer(
-    "a guard lets a transaction commit only while the lease's grant is there",
+    "a guard lets a transaction commit only while the grant of the lease exists",
     async (etcd) => {
       const engine = etcd.engine();
       const locks = etcd.locksOn(engine);

@@ -1,4 +1,4 @@
-// The next in the queue takes over without asking anybody, unless it has a reason to ask.
+// The next waiter takes over without asking the server, unless it has a reason to ask.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,12 +9,12 @@ import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { soon } from "../../../../test-support/soon.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
+import { newRecord } from "../../queue/key-record.js";
 import { Keys, markerOf } from "../../queue/keys.js";
-import { entryOf } from "../../queue/queue.js";
 import { EtcdTestServer } from "../support/test-server.fixture.js";
 
-/** Long enough for a wrong grant to show; no right one is awaited by it. */
-const AWHILE_MS = 300;
+/** Long enough for a wrong grant to show. No test waits for a right one by this. */
+const SETTLE_MS = 300;
 const keys = new Keys("holdfast/");
 let server: EtcdServer;
 let etcd: EtcdTestServer;
@@ -30,9 +30,9 @@ after(async () => {
   await server.stop();
 });
 
-const keyOf = ({ resource, grantId }: Claim) => keys.entry(resource, grantId);
+const keyOf = ({ resource, grantId }: Claim) => keys.claimKey(resource, grantId);
 
-/** Somebody holds; an engine of ours is the next. */
+/** Another engine holds, and a claim of this engine is the next in the queue. */
 async function nextInQueue(engine: Engine) {
   const resource = `r${names++}`;
   const [holder, other] = [claim(resource), etcd.engine()];
@@ -41,7 +41,7 @@ async function nextInQueue(engine: Engine) {
   const pushed: [grantId: string, granted: Granted][] = [];
   engine.queue!.onGrant(({ grantId }, granted) => pushed.push([grantId, granted]));
   assert.equal((await engine.queue!.enqueue(waiter, now())).kind, "queued");
-  await sleep(AWHILE_MS);
+  await sleep(SETTLE_MS);
   await engine.queue!.heartbeat([waiter], now());
   const leave = async () => void (await other.release([{ ...holder, tombstoneMs: 0 }], now()));
   return { resource, holder, waiter, pushed, leave };
@@ -52,10 +52,10 @@ test("the next waiter is granted when the holder leaves, and its first renewal w
   const { waiter, pushed, leave } = await nextInQueue(engine);
   const before = (await etcd.calls("Txn")) + 1;
   await leave();
-  await until("it is told", () => pushed.length === 1);
-  assert.equal(await etcd.calls("Txn"), before, "the release, and nothing was asked");
+  await until("the push has come", () => pushed.length === 1);
+  assert.equal(await etcd.calls("Txn"), before, "one transaction for the release, and none to ask");
   const [, { since, ttlMs }] = pushed[0]!;
-  assert.ok(ttlMs <= 3_000, "good for as long as its place in the queue was");
+  assert.ok(ttlMs <= 3_000, "valid for as long as its place in the queue was");
   assert.ok(since <= systemClock.now());
   const [renewed] = await engine.renew([{ ...waiter, ttlMs: 10_000 }], now());
   assert.equal(renewed!.kind, "renewed");
@@ -69,39 +69,39 @@ test("a waiter that took over and is never renewed is deleted in time", async ()
   const engine = etcd.engine();
   const { waiter, pushed, leave } = await nextInQueue(engine);
   await leave();
-  await until("it is told", () => pushed.length === 1);
-  await until("it is gone", async () => (await etcd.ctl("get", keyOf(waiter))) === "");
+  await until("the push has come", () => pushed.length === 1);
+  await until("the key is deleted", async () => (await etcd.ctl("get", keyOf(waiter))) === "");
 });
 
 test("a lock-delay is kept even if its marker came after the queue was read", async () => {
   const engine = etcd.engine();
   const resource = `r${names++}`;
   const holder = claim(resource, { lockDelayMs: 60_000 });
-  // By hand, so that its marker comes after the waiter has read the queue.
-  await etcd.ctl("put", keyOf(holder), JSON.stringify(entryOf(holder, "other", true)));
+  // Put by hand, so that the marker comes after the waiter has read the queue.
+  await etcd.ctl("put", keyOf(holder), JSON.stringify(newRecord(holder, "other", true)));
   const waiter = claim(resource);
   const pushed: string[] = [];
   engine.queue!.onGrant(({ grantId }) => pushed.push(grantId));
   await engine.queue!.enqueue(waiter, now());
-  await sleep(AWHILE_MS);
+  await sleep(SETTLE_MS);
   await etcd.ctl("put", markerOf(keyOf(holder)), "");
   await etcd.ctl("del", keyOf(holder));
-  await sleep(AWHILE_MS);
+  await sleep(SETTLE_MS);
   assert.deepEqual(pushed, []);
   assert.equal((await engine.queue!.heartbeat([waiter], now()))[0]!.kind, "queued");
 });
 
-test("a waiter whose predecessor gives up is not granted while another holds", async () => {
+test("a waiter whose predecessor withdraws is not granted while another holds", async () => {
   const engine = etcd.engine();
   const { resource, waiter, pushed, leave } = await nextInQueue(engine);
   const last = claim(resource);
   assert.equal((await engine.queue!.enqueue(last, now())).kind, "queued");
-  await sleep(AWHILE_MS);
+  await sleep(SETTLE_MS);
   assert.deepEqual(await engine.queue!.withdraw(waiter, now()), { kind: "withdrawn" });
-  await sleep(AWHILE_MS);
+  await sleep(SETTLE_MS);
   assert.deepEqual(pushed, []);
   await leave();
-  await until("it is told when the holder leaves", () => pushed.length === 1);
+  await until("the push has come when the holder leaves", () => pushed.length === 1);
   assert.equal(pushed[0]![0], last.grantId);
 });
 
@@ -110,7 +110,7 @@ test("a waiter that took over after its own key was deleted is lost at its first
   const { waiter, pushed, leave } = await nextInQueue(engine);
   await etcd.ctl("del", keyOf(waiter));
   await leave();
-  await until("it is told", () => pushed.length === 1);
+  await until("the push has come", () => pushed.length === 1);
   const [renewed] = await engine.renew([{ ...waiter, ttlMs: 10_000 }], now());
   assert.equal(renewed!.kind, "gone");
 });
@@ -120,9 +120,9 @@ test("a waiter whose lease was revoked before its turn asks the server, and is n
   const { resource, waiter, pushed, leave } = await nextInQueue(engine);
   const [, lease] = await etcd.leasesIn(resource);
   await etcd.revoke(lease!);
-  await sleep(AWHILE_MS);
+  await sleep(SETTLE_MS);
   await leave();
-  await sleep(AWHILE_MS);
+  await sleep(SETTLE_MS);
   assert.deepEqual(pushed, []);
   assert.deepEqual(await engine.queue!.heartbeat([waiter], now()), [{ kind: "unknown" }]);
 });
@@ -131,7 +131,7 @@ test("a grant that is revoked before its first renewal is not renewed", async ()
   const engine = etcd.engine();
   const { resource, waiter, pushed, leave } = await nextInQueue(engine);
   await leave();
-  await until("it is told", () => pushed.length === 1);
+  await until("the push has come", () => pushed.length === 1);
   const { token } = pushed[0]![1];
   assert.equal(await engine.check({ resource, mode: "exclusive", token }, now()), true);
   assert.equal(await etcd.engine().revoke({ resource, token, force: false }, now()), "revoked");
@@ -140,19 +140,19 @@ test("a grant that is revoked before its first renewal is not renewed", async ()
 });
 
 test("a waiter whose lease is old asks the server at its turn", async () => {
-  // Nobody sends its heartbeats here, so its lease ages; what it would be granted would be short.
+  // Nobody sends heartbeats here, so its lease ages, and a grant on that lease would be short.
   const engine = etcd.engine();
   const { waiter, pushed, leave } = await nextInQueue(engine);
   await sleep(1_600);
   const before = (await etcd.calls("Txn")) + 1;
   await leave();
-  await until("it is told", () => pushed.length === 1);
+  await until("the push has come", () => pushed.length === 1);
   assert.ok((await etcd.calls("Txn")) > before);
   assert.equal(pushed[0]![1].ttlMs, waiter.ttlMs);
 });
 
-test("a waiter of limit 2 is woken whichever of the two holders leaves", async () => {
-  // Nobody sends heartbeats here, so nothing but its watches can tell it.
+test("a waiter with limit 2 is woken when either of the two holders leaves", async () => {
+  // Nobody sends heartbeats here, so only its watches can wake it.
   for (const leaver of [0, 1]) {
     await soon(2_900, async () => {
       const resource = `r${names++}`;
@@ -164,7 +164,7 @@ test("a waiter of limit 2 is woken whichever of the two holders leaves", async (
       for (const held of permits.slice(0, 2)) await other.tryAcquire(held, now());
       assert.equal((await engine.queue!.enqueue(permits[2]!, now())).kind, "queued");
       await other.release([{ ...permits[leaver]!, tombstoneMs: 0 }], now());
-      const tookMs = await until("it is told", () => pushed.length === 1);
+      const tookMs = await until("the push has come", () => pushed.length === 1);
       assert.deepEqual(pushed, [permits[2]!.grantId]);
       return tookMs;
     });

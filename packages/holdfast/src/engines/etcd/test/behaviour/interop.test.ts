@@ -1,4 +1,5 @@
-// With an empty prefix, `etcdctl lock` (which is Go's concurrency.Mutex) and we stand in one queue.
+// With an empty prefix, `etcdctl lock` (which is Go's concurrency.Mutex) and our locks share one
+// queue.
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,7 +17,7 @@ before(async () => {
 after(() => server.stop());
 
 /** `etcdctl lock NAME`: prints its key once it holds, and holds until it is interrupted. */
-class Foreigner {
+class ForeignLock {
   readonly #child: ChildProcess;
   key = "";
 
@@ -35,7 +36,7 @@ class Foreigner {
     return this.key !== "";
   }
 
-  /** It gives its lock back. */
+  /** Releases the lock, or dies. */
   async leave(signal: NodeJS.Signals = "SIGINT"): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const exited = once(this.#child, "exit");
@@ -55,63 +56,57 @@ function itWithServer(
 }
 
 describe("interop", { concurrency: 3 }, () => {
-  itWithServer(
-    "etcdctl's lock keeps ours out, and ours follows when it leaves",
-    async (etcd, name) => {
-      const locks = etcd.locks({ prefix: "" });
-      // Its end is watched for, and not found by a heartbeat.
-      await soon(900, async () => {
-        const foreigner = new Foreigner(etcd, name);
-        await until("etcdctl holds", () => foreigner.holds);
-        assert.equal(await locks.tryAcquire(name), null);
-        assert.equal(await locks.tryAcquire(name, { mode: "shared" }), null);
-        const [holder] = (await locks.inspect(name)).holders;
-        assert.match(holder?.label ?? "", /^another program, [0-9a-f]+$/);
-        const listed = [];
-        for await (const { resource } of locks.list({ match: name })) listed.push(resource);
-        assert.deepEqual(listed, [name]);
-        const waiting = locks.acquire(name);
-        await etcd.untilWaiters(locks, name, 1);
-        await sleep(200);
-        const tookMs = await timed(async () => {
-          await foreigner.leave();
-          await waiting;
-        });
-        const lease = await waiting;
-        assert.ok(holder !== undefined && lease.token > holder.token);
-        await lease.release();
-        return tookMs;
+  itWithServer("a lock of etcdctl keeps our locks out until it is released", async (etcd, name) => {
+    const locks = etcd.locks({ prefix: "" });
+    // Sooner than a heartbeat: the watch reports the end.
+    await soon(900, async () => {
+      const foreign = new ForeignLock(etcd, name);
+      await until("etcdctl holds", () => foreign.holds);
+      assert.equal(await locks.tryAcquire(name), null);
+      assert.equal(await locks.tryAcquire(name, { mode: "shared" }), null);
+      const [holder] = (await locks.inspect(name)).holders;
+      assert.match(holder?.label ?? "", /^another program, [0-9a-f]+$/);
+      const listed = [];
+      for await (const { resource } of locks.list({ match: name })) listed.push(resource);
+      assert.deepEqual(listed, [name]);
+      const waiting = locks.acquire(name);
+      await etcd.untilWaiters(locks, name, 1);
+      await sleep(200);
+      const tookMs = await timed(async () => {
+        await foreign.leave();
+        await waiting;
       });
-    },
-  );
+      const lease = await waiting;
+      assert.ok(holder !== undefined && lease.token > holder.token);
+      await lease.release();
+      return tookMs;
+    });
+  });
+
+  itWithServer("our lock keeps a lock of etcdctl out until it is released", async (etcd, name) => {
+    const locks = etcd.locks({ prefix: "" });
+    for (const options of [{}, { mode: "shared" }, { lockDelayMs: 1_000 }] as const) {
+      const lease = await locks.acquire(name, options);
+      const foreign = new ForeignLock(etcd, name);
+      await etcd.untilWaiters(locks, name, 1);
+      await sleep(200);
+      assert.equal(foreign.holds, false);
+      assert.equal(await lease.release(), "released");
+      await until("etcdctl holds", () => foreign.holds);
+      await foreign.leave();
+    }
+  });
 
   itWithServer(
-    "ours keeps etcdctl's lock out, and it follows when ours is released",
-    async (etcd, name) => {
-      const locks = etcd.locks({ prefix: "" });
-      for (const options of [{}, { mode: "shared" }, { lockDelayMs: 1_000 }] as const) {
-        const lease = await locks.acquire(name, options);
-        const foreigner = new Foreigner(etcd, name);
-        await etcd.untilWaiters(locks, name, 1);
-        await sleep(200);
-        assert.equal(foreigner.holds, false);
-        assert.equal(await lease.release(), "released");
-        await until("etcdctl holds", () => foreigner.holds);
-        await foreigner.leave();
-      }
-    },
-  );
-
-  itWithServer(
-    "other programs and we are in one queue, in order of arrival",
+    "locks of other programs and our locks are granted in the order of arrival",
     async (etcd, name) => {
       const [a, b] = [etcd.locks({ prefix: "" }), etcd.locks({ prefix: "" })];
       const first = await a.acquire(name);
-      const second = new Foreigner(etcd, name);
+      const second = new ForeignLock(etcd, name);
       await etcd.untilWaiters(a, name, 1);
       const third = b.acquire(name);
       await etcd.untilWaiters(a, name, 2);
-      const fourth = new Foreigner(etcd, name);
+      const fourth = new ForeignLock(etcd, name);
       await etcd.untilWaiters(a, name, 3);
       await first.release();
       await until("the second holds", () => second.holds);
@@ -126,12 +121,12 @@ describe("interop", { concurrency: 3 }, () => {
   );
 
   itWithServer(
-    "a foreigner that was killed is succeeded once its lease is over",
+    "a lock of a killed etcdctl is granted to us when its etcd lease has ended",
     async (etcd, name) => {
       const locks = etcd.locks({ prefix: "" });
-      const foreigner = new Foreigner(etcd, name, 5);
-      await until("etcdctl holds", () => foreigner.holds);
-      await foreigner.leave("SIGKILL");
+      const foreign = new ForeignLock(etcd, name, 5);
+      await until("etcdctl holds", () => foreign.holds);
+      await foreign.leave("SIGKILL");
       assert.equal(await locks.tryAcquire(name), null);
       const lease = await locks.acquire(name, { waitMs: 40_000 });
       await lease.release();
@@ -140,13 +135,13 @@ describe("interop", { concurrency: 3 }, () => {
 
   itWithServer("the lock of another program can be ended only by force", async (etcd, name) => {
     const locks = etcd.locks({ prefix: "" });
-    const foreigner = new Foreigner(etcd, name);
-    await until("etcdctl holds", () => foreigner.holds);
+    const foreign = new ForeignLock(etcd, name);
+    await until("etcdctl holds", () => foreign.holds);
     const [holder] = (await locks.inspect(name)).holders;
     const { token } = holder!;
     await assert.rejects(locks.revoke(name, { token }), { code: "UNSUPPORTED" });
     assert.equal(await locks.revoke(name, { token, force: true }), "revoked");
     await (await locks.acquire(name, { waitMs: 20_000 })).release();
-    await foreigner.leave("SIGKILL");
+    await foreign.leave("SIGKILL");
   });
 });

@@ -1,4 +1,4 @@
-// Listing many names. etcd walks all keys of a range to count them, however few are asked for.
+// Lists of many names. etcd walks all keys of a range to count them, however few it returns.
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { startEtcd } from "@holdfast/servers";
@@ -11,7 +11,7 @@ import { countOf } from "../../client/requests.js";
 import { fill } from "../support/names.fixture.js";
 import { EtcdTestServer } from "../support/test-server.fixture.js";
 
-// A page may be followed by one that looks further ahead than there are keys to be shown.
+// The range of a page may hold more keys than the page shows.
 const MOST_WALKED = 6;
 
 let walked = 0;
@@ -37,26 +37,26 @@ test("a list makes etcd walk few keys for each name, however many there are", as
   });
 });
 
-test("a list asks once a page what a lease has left, however many hang on it", async () => {
+test("a list asks once a page for the remaining time of a lease, however many grants are on it", async () => {
   await using server = await startEtcd();
   await using testServer = new EtcdTestServer(server);
   await checkListCost({
     locks: testServer.locks(),
     fill: (first, last) => fill(testServer, first, last),
     cost: () => testServer.calls("LeaseTimeToLive"),
-    // There are two leases, and here and there a page is short.
+    // There are two leases, and some pages are short.
     mostPerName: 4 / 256,
   });
 });
 
-test("lists go on while names come and go, and the server restarts", async () => {
+test("a list goes on while names come and go, and the server restarts", async () => {
   await using server = await startEtcd();
   await using testServer = new EtcdTestServer(server);
   await checkListAmongChanges(testServer.engine(), () => server.restart());
 });
 
-// Stretches of keys end between resources, whatever their names begin with.
-test("a list gives each of many names once, in whatever alphabet they are", async () => {
+// Scan ranges end between resources, whatever the names begin with.
+test("a list gives each of many names once, in any alphabet", async () => {
   await using server = await startEtcd();
   await using testServer = new EtcdTestServer(server);
   const kinds = ["name-", "name-1", "%/", "\u{10ffff}", "\ud7ff", "\ue000", "z\u{1f512}", "/", "~"];

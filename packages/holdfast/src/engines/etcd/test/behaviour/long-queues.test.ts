@@ -1,4 +1,4 @@
-// Lines that are too long to be read by everybody who stands in them.
+// Queues that are too long for every waiter to read.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -26,8 +26,8 @@ function engine(): Engine {
   return etcdEngine({ endpoints: [`127.0.0.1:${server.port}`] });
 }
 
-/** As core does: stands in the queue, asks after those who wait, and gives back what it was granted. */
-class Crowd {
+/** A process with many waiters, like core: enqueues, sends heartbeats, and releases its grants. */
+class WaitingProcess {
   readonly engine = engine();
   readonly waiting = new Map<string, Claim>();
   readonly #granted: (claim: Claim, token: bigint) => Promise<void>;
@@ -41,7 +41,7 @@ class Crowd {
     this.engine.queue!.onGrant(({ grantId }, granted) => this.#take(grantId, granted));
   }
 
-  async stand(one: Claim): Promise<void> {
+  async enqueue(one: Claim): Promise<void> {
     this.waiting.set(one.grantId, one);
     const answer = await this.engine.queue!.enqueue(one, now(30_000));
     if (answer.kind === "granted") this.#take(one.grantId, answer);
@@ -75,36 +75,36 @@ class Crowd {
 }
 
 describe("long queues", { concurrency: 1 }, () => {
-  for (const [what, wish, most] of [
+  for (const [what, terms, most] of [
     ["an exclusive lock", {}, 1],
     ["a semaphore", { mode: "shared", limit: 10 }, 10],
   ] as const) {
-    it(`all who wait for ${what} are served, never more than ${most} at once`, async () => {
+    it(`all waiters for ${what} are granted, never more than ${most} at once`, async () => {
       const resource = `a long queue for ${what}`;
       const tokens: bigint[] = [];
       let holding = 0;
       let highest = 0;
-      const crowds: Crowd[] = Array.from({ length: ENGINES }, () => {
-        const crowd: Crowd = new Crowd(async (one, token) => {
+      const processes: WaitingProcess[] = Array.from({ length: ENGINES }, () => {
+        const process: WaitingProcess = new WaitingProcess(async (one, token) => {
           tokens.push(token);
           highest = Math.max(highest, ++holding);
           await sleep(1);
           holding--;
-          await crowd.engine.release([{ ...one, tombstoneMs: 0 }], now(30_000));
+          await process.engine.release([{ ...one, tombstoneMs: 0 }], now(30_000));
         });
-        return crowd;
+        return process;
       });
       const first = engine();
-      const held = Array.from({ length: most }, () => claim(resource, { ttlMs: TTL_MS, ...wish }));
+      const held = Array.from({ length: most }, () => claim(resource, { ttlMs: TTL_MS, ...terms }));
       for (const one of held) await first.tryAcquire(one, now());
       for (let i = 0; i < EACH; i++) {
         await Promise.all(
-          crowds.map((crowd) => crowd.stand(claim(resource, { ttlMs: TTL_MS, ...wish }))),
+          processes.map((process) => process.enqueue(claim(resource, { ttlMs: TTL_MS, ...terms }))),
         );
       }
-      const gone = crowds[0]!.waiting.values().next().value!;
-      crowds[0]!.waiting.delete(gone.grantId);
-      await crowds[0]!.engine.queue!.withdraw(gone, now());
+      const gone = processes[0]!.waiting.values().next().value!;
+      processes[0]!.waiting.delete(gone.grantId);
+      await processes[0]!.engine.queue!.withdraw(gone, now());
       assert.equal(tokens.length, 0);
       const started = performance.now();
       const released = held.map((one) => ({ ...one, tombstoneMs: 0 }));
@@ -116,7 +116,7 @@ describe("long queues", { concurrency: 1 }, () => {
       assert.ok(highest <= most, `${highest} at once`);
       const rise = tokens.every((token, i) => i === 0 || token > tokens[i - 1]!);
       if (most === 1) assert.ok(rise, "tokens rise");
-      await Promise.all(crowds.map((crowd) => crowd.end()));
+      await Promise.all(processes.map((process) => process.end()));
       await first.close();
     });
   }

@@ -1,4 +1,4 @@
-// Streams of watches, when what is at their other end cannot tell anything any more.
+// Streams of watches whose other end cannot report anything any more.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
@@ -7,17 +7,17 @@ import { startEtcd, startEtcdCluster } from "@holdfast/servers";
 import { lossOf } from "../../../../test-support/loss.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { EtcdClient } from "../../client/client.js";
-import { base64 } from "../../client/requests.js";
+import { toBase64 } from "../../client/requests.js";
 import { creation } from "../../notifications/watches.js";
 import { resolveEtcd } from "../../options.js";
-import { Garbling } from "../support/garbling.fixture.js";
+import { GarblingRelay } from "../support/garbling-relay.fixture.js";
 import { EtcdTestServer } from "../support/test-server.fixture.js";
 
-/** Whoever is told long before the next renewal, 20 s later, was told by the stream. */
+/** The next renewal is 20 s away. A loss that is reported long before came by the stream. */
 const TTL_MS = 60_000;
 const SOON_MS = 12_000;
 
-test("a holder whose member was killed hears of a revocation by another, and makes no call for it", async () => {
+test("a holder whose member was killed hears of a revocation from another member, without a call", async () => {
   await using cluster = await startEtcdCluster();
   await using etcd = new EtcdTestServer(...cluster.members);
   const lease = await etcd.locks().acquire("a", { ttlMs: TTL_MS });
@@ -26,17 +26,17 @@ test("a holder whose member was killed hears of a revocation by another, and mak
   await cluster.leader();
   const rest = new EtcdTestServer(...cluster.members.slice(1));
   await rest.revoke(await rest.leaseOf("a"));
-  const told = lossOf(lease);
-  assert.equal(await Promise.race([told, sleep(SOON_MS, "nothing", { ref: false })]), "expired");
+  const lost = lossOf(lease);
+  assert.equal(await Promise.race([lost, sleep(SOON_MS, "nothing", { ref: false })]), "expired");
 });
 
-test("a watch ends at a member that has no leader, and leaves a member that hangs", async () => {
+test("a watch ends at a member that has no leader, and at a member that hangs", async () => {
   await using cluster = await startEtcdCluster();
   const [first, ...others] = cluster.members;
   const watch = (port: number, withinMs: number) => {
     const client = new EtcdClient(resolveEtcd({ endpoints: [`127.0.0.1:${port}`] }));
     const ended = new Promise<string>((onEnd) => {
-      const body = creation({ key: base64("holdfast/any") });
+      const body = creation({ key: toBase64("holdfast/any") });
       client.stream(
         body,
         () => {},
@@ -50,8 +50,8 @@ test("a watch ends at a member that has no leader, and leaves a member that hang
   try {
     const ends = watch(first!.port, 60_000);
     for (const member of others) member.pause();
-    assert.equal(await watch(others[0]!.port, 20_000), "ended", "one that hangs");
-    assert.equal(await ends, "ended", "one without a leader");
+    assert.equal(await watch(others[0]!.port, 20_000), "ended", "a member that hangs");
+    assert.equal(await ends, "ended", "a member without a leader");
   } finally {
     for (const member of others) member.resume();
   }
@@ -60,23 +60,23 @@ test("a watch ends at a member that has no leader, and leaves a member that hang
 test("a stream with malformed messages is opened again, and nothing fails", async () => {
   await using server = await startEtcd();
   await using etcd = new EtcdTestServer(server);
-  await using garbling = await new Garbling(server.port).start();
-  const locks = etcd.locks({ endpoints: [garbling.endpoint] });
+  await using relay = await new GarblingRelay(server.port).start();
+  const locks = etcd.locks({ endpoints: [relay.endpoint] });
   const lease = await locks.acquire("a", { ttlMs: TTL_MS });
   const header = '"header":{"cluster_id":"1","member_id":"1","revision":"1","raft_term":"1"}';
   for (const events of ['"x"', "[7]", '[{"kv":{"key":7}}]', '[{"type":"NEW","kv":{}}]']) {
     await sleep(300);
-    garbling.streamWith(`{"result":{${header},"events":${events}}}\n`);
-    // Whatever it says is garbled; so it is made to say something.
+    relay.streamWith(`{"result":{${header},"events":${events}}}\n`);
+    // Only messages are garbled, so the test causes one.
     await etcd.ctl("put", "holdfast/%note/none", "");
     await (await locks.acquire("b", { ttlMs: 2 * TTL_MS })).release();
     await sleep(300);
-    garbling.streamWith(null);
+    relay.streamWith(null);
   }
   await sleep(500);
   await etcd.revoke(await etcd.leaseOf("a"));
-  const told = lossOf(lease);
-  assert.equal(await Promise.race([told, sleep(SOON_MS, "nothing", { ref: false })]), "expired");
+  const lost = lossOf(lease);
+  assert.equal(await Promise.race([lost, sleep(SOON_MS, "nothing", { ref: false })]), "expired");
 });
 
 test("a stream that is refused is not opened again without a pause", async () => {
@@ -88,7 +88,7 @@ test("a stream that is refused is not opened again without a pause", async () =>
   const locks = etcd.locks({ username: "root", password: "secret" });
   const lease = await locks.acquire("a", { ttlMs: TTL_MS });
   await sleep(300);
-  // Its tokens are in its memory alone.
+  // The server keeps tokens in memory only.
   await server.restart();
   await sleep(2_000);
   const tries = await etcd.calls("Watch");

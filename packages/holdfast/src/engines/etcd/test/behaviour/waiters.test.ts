@@ -1,4 +1,4 @@
-// What waiting costs the server, by its own count.
+// What waiting costs the server, by the server's own counters.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,7 +11,7 @@ for (const [processes, each] of [
   [1, 200],
   [40, 1],
 ] as const) {
-  test(`of ${processes} × ${each} waiters a release wakes one, by one event`, async () => {
+  test(`a release wakes one of ${processes} × ${each} waiters, by one event`, async () => {
     await using server = await startEtcd();
     await using etcd = new EtcdTestServer(server);
     const holder = etcd.locks();
@@ -34,10 +34,10 @@ for (const [processes, each] of [
     const asked = (await etcd.calls("Txn")) - before[1]!;
     await sleep(300);
     assert.equal(granted.length, 1, "exactly one waiter woke");
-    // On a busy machine leases grow old and are replaced, and a process hears of its own canaries.
+    // On a busy machine leases get old and are replaced, and a process hears of its own canaries.
     const heard = (await events()) - before[0]!;
-    assert.ok(heard >= 1 && heard <= 4, `${heard} events, where one watch was to tell of it`);
-    // The release and what the one asked; and heartbeats, if they fall into this moment.
+    assert.ok(heard >= 1 && heard <= 4, `${heard} events, and one watch must report the release`);
+    // The release, what the waiter asked, and heartbeats that fall into this moment.
     assert.ok(asked <= 5 + processes, `${asked} transactions`);
     controller.abort();
     await Promise.allSettled(waits);

@@ -1,4 +1,4 @@
-// Other programs use a key again (Go's concurrency.Mutex has one key for each session).
+// Other programs use a key again: Go's concurrency.Mutex has one key for each session.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,8 +10,8 @@ import { resolveEtcd } from "../../options.js";
 import { Keys } from "../../queue/keys.js";
 import { EtcdTestServer } from "../support/test-server.fixture.js";
 
-/** Long enough for a wrong end to show; no right one is awaited by it. */
-const AWHILE_MS = 300;
+/** Long enough for a wrong end to show. No test waits for a right one by this. */
+const SETTLE_MS = 300;
 const keyRange = new Keys("").rangeOf("lock");
 const key = `${keyRange.start}694d`;
 let server: EtcdServer;
@@ -27,7 +27,7 @@ after(async () => {
   await server.stop();
 });
 
-/** The key is there; gives its creation. */
+/** Creates the key, and returns its create revision. */
 async function lock(): Promise<bigint> {
   await etcd.ctl("put", key, "");
   const json = await etcd.ctl("get", key, "-w", "json");
@@ -50,15 +50,16 @@ function watching(created: bigint) {
 
 test("a deletion from before the key was created again is not the key's end", async () => {
   const first = await lock();
-  // As on a member that lags: the waiter knows the second life of the key, the member its first one.
+  // As on a member that lags: the waiter waits for the second creation, and the member has the
+  // first.
   using watch = watching(first + 2n);
-  await sleep(AWHILE_MS);
+  await sleep(SETTLE_MS);
   await etcd.ctl("del", key);
   assert.equal(await lock(), first + 2n);
-  await sleep(AWHILE_MS);
+  await sleep(SETTLE_MS);
   assert.equal(watch.ends(), 0);
   await etcd.ctl("del", key);
-  await until("its end is told", () => watch.ends() === 1);
+  await until("the end of the key is reported", () => watch.ends() === 1);
 });
 
 test("a key that was created again before the watch was open counts as ended", async () => {
@@ -66,5 +67,5 @@ test("a key that was created again before the watch was open counts as ended", a
   await etcd.ctl("del", key);
   assert.ok((await lock()) > first);
   using watch = watching(first);
-  await until("its end is told", () => watch.ends() === 1);
+  await until("the end of the key is reported", () => watch.ends() === 1);
 });

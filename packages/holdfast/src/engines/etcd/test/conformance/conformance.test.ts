@@ -1,4 +1,4 @@
-import { single } from "../support/harness.fixture.js";
+import { singleServer } from "../support/harness.fixture.js";
 import { checkInLanes } from "../support/laws.fixture.js";
 
-checkInLanes("etcd", 5, single);
+checkInLanes("etcd", 5, singleServer);

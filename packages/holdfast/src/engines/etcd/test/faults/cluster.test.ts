@@ -27,7 +27,7 @@ function itWithServer(title: string, part: (etcd: EtcdTestServer) => Promise<voi
 
 describe("etcd of three members", { concurrency: 1 }, () => {
   itWithServer(
-    "a lease outlives its cluster's leader, and its waiter has its turn",
+    "a lease outlives the leader of the cluster, and its waiter is granted after it",
     async (etcd) => {
       const [holder, ours] = [etcd.locks(), etcd.locks()];
       const lease = await holder.acquire("leader", { ttlMs: 8_000 });
@@ -35,7 +35,7 @@ describe("etcd of three members", { concurrency: 1 }, () => {
       await etcd.untilWaiters(holder, "leader", 1);
       const leader = await cluster.leader();
       await leader.kill();
-      // Longer than its life: it was renewed by the other two.
+      // Longer than the ttl: the other two members renewed it.
       await sleep(9_000);
       assert.equal(lease.held, true);
       assert.equal(await lease.release(), "released");
@@ -46,10 +46,10 @@ describe("etcd of three members", { concurrency: 1 }, () => {
     },
   );
 
-  itWithServer("a member that hangs is left for another one", async (etcd) => {
+  itWithServer("calls go to another member when one hangs", async (etcd) => {
     const [first] = cluster.members;
     const [holder, ours] = [etcd.locks(), etcd.locks()];
-    // No hand-over takes longer than calls may.
+    // A hand-over takes no longer than a call may.
     await soon(9_000, async () => {
       const lease = await holder.acquire("hang", { ttlMs: 20_000 });
       const waiting = ours.acquire("hang", { waitMs: 60_000 });
@@ -71,40 +71,37 @@ describe("etcd of three members", { concurrency: 1 }, () => {
     });
   });
 
-  itWithServer(
-    "what was held is held still when all members were killed and came back",
-    async (etcd) => {
-      const [holder, ours] = [etcd.locks(), etcd.locks()];
-      const lease = await holder.acquire("all", { ttlMs: 60_000 });
-      const waiting = ours.acquire("all", { waitMs: 90_000, retry: Array(500).fill(100) });
-      await etcd.untilWaiters(holder, "all", 1);
-      await Promise.all(cluster.members.map((member) => member.restart()));
-      await lease.renew();
-      assert.equal(lease.held, true);
-      assert.equal(await lease.release(), "released");
-      const next = await waiting;
-      assert.ok(next.token > lease.token, "tokens go on rising");
-      assert.equal(await next.release(), "released");
-    },
-  );
+  itWithServer("a lease is still held when all members were killed and came back", async (etcd) => {
+    const [holder, ours] = [etcd.locks(), etcd.locks()];
+    const lease = await holder.acquire("all", { ttlMs: 60_000 });
+    const waiting = ours.acquire("all", { waitMs: 90_000, retry: Array(500).fill(100) });
+    await etcd.untilWaiters(holder, "all", 1);
+    await Promise.all(cluster.members.map((member) => member.restart()));
+    await lease.renew();
+    assert.equal(lease.held, true);
+    assert.equal(await lease.release(), "released");
+    const next = await waiting;
+    assert.ok(next.token > lease.token, "tokens go on rising");
+    assert.equal(await next.release(), "released");
+  });
 
   itWithServer(
-    "a client that is cut off in silence is told before anybody else is let in",
+    "a holder that is cut off in silence loses its lease before the next waiter is granted",
     async (etcd) => {
       const relays = await etcd.relays();
       const endpoints = relays.map(({ port }) => `127.0.0.1:${port}`);
       const [cut, other] = [etcd.locks({ endpoints }), etcd.locks()];
       const lease = await cut.acquire("silence", { ttlMs: 2_000 });
-      let toldAt = Infinity;
+      let lostAt = Infinity;
       lease.signal.addEventListener("abort", () => {
-        toldAt = performance.now();
+        lostAt = performance.now();
       });
       await sleep(1_000);
       for (const relay of relays) relay.hang();
       const next = await other.acquire("silence", { waitMs: 40_000 });
       const grantedAt = performance.now();
       assert.equal(lease.held, false);
-      assert.ok(toldAt < grantedAt, "told by its signal, too");
+      assert.ok(lostAt < grantedAt, "the signal came before the next grant");
       for (const relay of relays) relay.mend();
       assert.equal(await lease.release(), "gone");
       await sleep(300);
@@ -113,18 +110,15 @@ describe("etcd of three members", { concurrency: 1 }, () => {
     },
   );
 
-  itWithServer(
-    "a keepalive acknowledged by a leader that is none any more is not counted",
-    async () => {
-      // One that hears of its successor before it answers hands the question on, and that answer counts.
-      let deposed = false;
-      for (let i = 0; i < 5 && !deposed; i++) deposed = await answersDeposed();
-      assert.ok(deposed, "the acknowledgement was the old leader's");
-    },
-  );
+  itWithServer("a keepalive that a replaced leader acknowledged does not count", async () => {
+    // A leader that hears of its successor first passes the keepalive on, and that answer counts.
+    let deposed = false;
+    for (let i = 0; i < 5 && !deposed; i++) deposed = await ignoresReplacedLeader();
+    assert.ok(deposed, "the replaced leader acknowledged a keepalive");
+  });
 
-  /** Whether a leader that was paused answers a keepalive, and that is not counted. */
-  async function answersDeposed(): Promise<boolean> {
+  /** Whether a paused leader acknowledged a keepalive that does not count. */
+  async function ignoresReplacedLeader(): Promise<boolean> {
     const leader = await cluster.leader();
     const endpoints = [`127.0.0.1:${leader.port}`];
     const client = new EtcdClient(resolveEtcd({ endpoints }));
@@ -139,18 +133,19 @@ describe("etcd of three members", { concurrency: 1 }, () => {
       const { since } = lease;
       leader.pause();
       await sleep(3_000);
-      // It waits in the paused leader's socket, which nearly always answers before it knows.
+      // The keepalive waits in the socket of the paused leader, which mostly answers before it
+      // knows.
       const acknowledged = leases.ready(8_000, 0, deadline);
       await sleep(200);
       leader.resume();
       assert.equal((await acknowledged).id, lease.id);
-      assert.notEqual(await cluster.leader(), leader, "there is another leader by now");
+      assert.notEqual(await cluster.leader(), leader, "another leader was elected");
       await read();
       const uncounted = lease.since === since;
       const before = systemClock.now();
       await leases.ready(8_000, 0, deadline);
       await read();
-      assert.ok(lease.since >= before, "the next one is good");
+      assert.ok(lease.since >= before, "the next keepalive counts");
       return uncounted;
     } finally {
       leader.resume();
@@ -158,26 +153,23 @@ describe("etcd of three members", { concurrency: 1 }, () => {
     }
   }
 
-  itWithServer(
-    "without a majority nothing is granted, and nothing is answered as if",
-    async (etcd) => {
-      const locks = etcd.locks();
-      const lease = await locks.acquire("minority", { ttlMs: 4_000, callTimeoutMs: 3_000 });
-      const [first, second] = cluster.members;
-      first!.pause();
-      second!.pause();
-      try {
-        await assert.rejects(etcd.locks().acquire("minority-2", { callTimeoutMs: 1_000 }), {
-          code: "ENGINE",
-        });
-        await until("the lease is lost", () => !lease.held);
-      } finally {
-        first!.resume();
-        second!.resume();
-      }
-      const options = { waitMs: 60_000, retry: Array(400).fill(100) };
-      const next = await etcd.locks().acquire("minority", options);
-      assert.ok(next.token > lease.token);
-    },
-  );
+  itWithServer("without a majority claims fail, and leases are lost", async (etcd) => {
+    const locks = etcd.locks();
+    const lease = await locks.acquire("minority", { ttlMs: 4_000, callTimeoutMs: 3_000 });
+    const [first, second] = cluster.members;
+    first!.pause();
+    second!.pause();
+    try {
+      await assert.rejects(etcd.locks().acquire("minority-2", { callTimeoutMs: 1_000 }), {
+        code: "ENGINE",
+      });
+      await until("the lease is lost", () => !lease.held);
+    } finally {
+      first!.resume();
+      second!.resume();
+    }
+    const options = { waitMs: 60_000, retry: Array(400).fill(100) };
+    const next = await etcd.locks().acquire("minority", options);
+    assert.ok(next.token > lease.token);
+  });
 });

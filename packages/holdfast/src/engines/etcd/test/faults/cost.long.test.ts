@@ -1,4 +1,4 @@
-// Law L23, with what the server works.
+// Law L23, with the processor time of the server.
 import { after, before, it } from "node:test";
 import { type EtcdServer, processorTimeUs, startEtcd } from "@holdfast/servers";
 import { excusedCost } from "../../../../conformance/excused-cost.fixture.js";

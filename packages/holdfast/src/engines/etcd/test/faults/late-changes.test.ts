@@ -1,4 +1,4 @@
-// Changes of a grant that arrive late, or whose answers do: what came after them must stand.
+// Changes of a grant that arrive late, or whose answers do. Later changes must not be undone.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,24 +8,24 @@ import { now } from "../../../../test-support/call.fixture.js";
 import { claim as claimOf } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import type { EtcdLocks } from "../../index.js";
-import { deletionOf, HeldBack, putOf } from "../support/held-back.fixture.js";
+import { deletionOf, HoldingRelay, putOf } from "../support/holding-relay.fixture.js";
 import { EtcdTestServer } from "../support/test-server.fixture.js";
 
-/** For what is not answered: long enough to send it, on a busy machine too. */
-const IN_VAIN_MS = 1_500;
-const AWHILE_MS = 300;
+/** For calls without an answer: long enough to send them, also on a busy machine. */
+const TIMEOUT_MS = 1_500;
+const SETTLE_MS = 300;
 
-interface Scene {
+interface Setup {
   readonly etcd: EtcdTestServer;
-  readonly relay: HeldBack;
-  /** Behind the relay. */
+  readonly relay: HoldingRelay;
+  /** Connected through the relay. */
   readonly engine: EtcdLocks;
 }
 
-function itWithServer(title: string, part: (scene: Scene) => Promise<void>): void {
+function itWithServer(title: string, part: (setup: Setup) => Promise<void>): void {
   it(title, async () => {
     await using server = await startEtcd();
-    await using relay = await new HeldBack(server.port).start();
+    await using relay = await new HoldingRelay(server.port).start();
     await using etcd = new EtcdTestServer(server);
     await part({ etcd, relay, engine: etcd.engine({ endpoints: [relay.endpoint] }) });
   });
@@ -51,41 +51,38 @@ async function renew(
   return answer!.kind === "failed" ? `failed, ${answer!.effect}` : answer!.kind;
 }
 
-async function leftMs({ etcd }: Scene, resource: string): Promise<number> {
+async function leftMs({ etcd }: Setup, resource: string): Promise<number> {
   const { holders } = await etcd.engine().inspect(resource, now());
   return holders[0]?.remainingMs ?? 0;
 }
 
 describe("late changes of a grant on etcd", { concurrency: 4 }, () => {
-  itWithServer(
-    "a shorter renewal takes nothing back from a later one of the usual ttl",
-    async (scene) => {
-      const { engine, relay } = scene;
-      const one = claim("order");
-      await take(engine, one);
-      relay.withhold(putOf("holdfast/order/"));
-      const shorter = { ttlMs: 8_000, timeoutMs: IN_VAIN_MS };
-      assert.equal(await renew(engine, one, shorter), "failed, unknown");
-      relay.enough();
-      // It changes nothing in the record, and must be remembered all the same.
-      assert.equal(await renew(engine, one, { ttlMs: 30_000 }), "renewed");
-      relay.letGo();
-      await sleep(AWHILE_MS);
-      assert.ok((await leftMs(scene, "order")) > 20_000);
-      assert.equal(await renew(engine, one, { ttlMs: 30_000 }), "renewed");
-    },
-  );
+  itWithServer("a late shorter renewal takes nothing back from a later renewal", async (setup) => {
+    const { engine, relay } = setup;
+    const one = claim("order");
+    await take(engine, one);
+    relay.holdRequests(putOf("holdfast/order/"));
+    const shorter = { ttlMs: 8_000, timeoutMs: TIMEOUT_MS };
+    assert.equal(await renew(engine, one, shorter), "failed, unknown");
+    relay.stopHolding();
+    // It changes nothing in the key, and must still prevent the earlier renewal.
+    assert.equal(await renew(engine, one, { ttlMs: 30_000 }), "renewed");
+    relay.deliver();
+    await sleep(SETTLE_MS);
+    assert.ok((await leftMs(setup, "order")) > 20_000);
+    assert.equal(await renew(engine, one, { ttlMs: 30_000 }), "renewed");
+  });
 
   itWithServer(
     "a renewal whose answer was lost does not make later renewals write",
-    async (scene) => {
-      const { engine, relay, etcd } = scene;
+    async (setup) => {
+      const { engine, relay, etcd } = setup;
       const one = claim("order");
       await take(engine, one);
-      relay.keep(putOf("holdfast/order/"));
-      const longer = { ttlMs: 60_000, timeoutMs: IN_VAIN_MS };
+      relay.holdAnswers(putOf("holdfast/order/"));
+      const longer = { ttlMs: 60_000, timeoutMs: TIMEOUT_MS };
       assert.equal(await renew(engine, one, longer), "failed, unknown");
-      relay.letGo();
+      relay.deliver();
       assert.equal(await renew(engine, one, { ttlMs: 60_000 }), "renewed");
       const key = async () => etcd.ctl("get", "--prefix", "holdfast/order/", "-w", "json");
       const before = await key();
@@ -96,48 +93,48 @@ describe("late changes of a grant on etcd", { concurrency: 4 }, () => {
   );
 
   itWithServer(
-    "a forced revocation does not hit the one to whom the lease was passed on",
-    async (scene) => {
-      const { engine, relay, etcd } = scene;
+    "a late forced revocation does not end a grant that was handed over since",
+    async (setup) => {
+      const { engine, relay, etcd } = setup;
       const other = etcd.engine();
       const one = claim("given");
       const token = await take(other, one);
-      relay.withhold(deletionOf("holdfast/given/"));
+      relay.holdRequests(deletionOf("holdfast/given/"));
       const revoking = engine.revoke({ resource: "given", token, force: true }, now(1_000));
-      await sleep(AWHILE_MS);
+      await sleep(SETTLE_MS);
       assert.equal(await renew(other, one, { ttlMs: 30_000, index: 1 }), "renewed");
-      relay.letGo();
+      relay.deliver();
       await revoking.catch(() => {});
-      await sleep(AWHILE_MS);
+      await sleep(SETTLE_MS);
       assert.equal(await renew(other, one, { ttlMs: 30_000, index: 1 }), "renewed");
     },
   );
 
   itWithServer(
-    "a grant that was left, and nobody knows, is not ended by its own process",
-    async (scene) => {
-      const { engine, relay } = scene;
+    "a grant that was left behind by an unanswered renewal is not ended by its process",
+    async (setup) => {
+      const { engine, relay } = setup;
       const [one, neighbour] = [claim("leave", { ttlMs: 4_000 }), claim("kept", { ttlMs: 4_000 })];
       await take(engine, neighbour);
       await take(engine, one);
-      relay.keep(putOf("holdfast/leave/"));
-      const leave = { ttlMs: 12_000, leave: true, timeoutMs: IN_VAIN_MS };
+      relay.holdAnswers(putOf("holdfast/leave/"));
+      const leave = { ttlMs: 12_000, leave: true, timeoutMs: TIMEOUT_MS };
       assert.equal(await renew(engine, one, leave), "failed, unknown");
-      relay.letGo();
+      relay.deliver();
       for (let i = 0; i < 7; i++) {
         await sleep(600);
         assert.equal(await renew(engine, neighbour, { ttlMs: 4_000 }), "renewed");
       }
-      assert.ok((await leftMs(scene, "leave")) > 0, "it was left for twelve seconds");
+      assert.ok((await leftMs(setup, "leave")) > 0, "it was left behind for twelve seconds");
       assert.equal(await renew(engine, one, { ttlMs: 4_000 }), "gone");
-      await until("its time is over", async () => (await leftMs(scene, "leave")) === 0, 20_000);
+      await until("its time is over", async () => (await leftMs(setup, "leave")) === 0, 20_000);
     },
   );
 
   itWithServer(
-    "a grant that was left is not ended by a release, even of a revoked one",
-    async (scene) => {
-      const { engine, etcd } = scene;
+    "a grant that was left behind is not ended by a release, even if it was revoked",
+    async (setup) => {
+      const { engine, etcd } = setup;
       for (const revoked of [false, true]) {
         const one = claim(`free-${revoked}`);
         const token = await take(engine, one);
@@ -154,56 +151,60 @@ describe("late changes of a grant on etcd", { concurrency: 4 }, () => {
   );
 
   itWithServer(
-    "a grant that could not be left ends at its time, though its neighbours live on",
-    async (scene) => {
-      const { engine, relay } = scene;
+    "a grant that could not be left behind ends at its time, although others keep its lease alive",
+    async (setup) => {
+      const { engine, relay } = setup;
       const [one, neighbour] = [claim("leave", { ttlMs: 4_000 }), claim("kept", { ttlMs: 4_000 })];
       await take(engine, neighbour);
       await take(engine, one);
-      relay.withhold(putOf("holdfast/leave/"));
-      const leave = { ttlMs: 12_000, leave: true, timeoutMs: IN_VAIN_MS };
+      relay.holdRequests(putOf("holdfast/leave/"));
+      const leave = { ttlMs: 12_000, leave: true, timeoutMs: TIMEOUT_MS };
       assert.equal(await renew(engine, one, leave), "failed, unknown");
-      // Its neighbour is kept all the time.
+      // The other grant is renewed all the time.
       await until("its time is over", async () => {
         assert.equal(await renew(engine, neighbour, { ttlMs: 4_000 }), "renewed");
-        return (await leftMs(scene, "leave")) === 0;
+        return (await leftMs(setup, "leave")) === 0;
       });
-      relay.letGo();
-      await sleep(AWHILE_MS);
-      assert.equal(await leftMs(scene, "leave"), 0, "what arrives then finds nothing to leave");
+      relay.deliver();
+      await sleep(SETTLE_MS);
+      assert.equal(
+        await leftMs(setup, "leave"),
+        0,
+        "the late request finds nothing to leave behind",
+      );
     },
   );
 
   itWithServer(
-    "a holder that is renewed while it is being revoked keeps what it was told",
-    async (scene) => {
-      const { engine, relay, etcd } = scene;
+    "a holder that is renewed while it is being revoked keeps the time of that renewal",
+    async (setup) => {
+      const { engine, relay, etcd } = setup;
       const other = etcd.engine();
       const one = claim("given", { ttlMs: 6_000 });
       const token = await take(other, one);
-      relay.withhold(putOf("holdfast/given/"));
+      relay.holdRequests(putOf("holdfast/given/"));
       const revoking = engine.revoke({ resource: "given", token, force: false }, now(20_000));
-      await until("the revocation is under way", () => relay.caught > 0);
+      await until("the revocation is under way", () => relay.held > 0);
       await sleep(2_500);
       const at = performance.now();
       assert.equal(await renew(other, one, { ttlMs: 6_000 }), "renewed");
-      relay.letGo();
+      relay.deliver();
       assert.equal(await revoking, "revoked");
-      // It is told in whole seconds, upwards.
-      const left = await leftMs(scene, "given");
+      // etcd reports whole seconds, rounded up.
+      const left = await leftMs(setup, "given");
       const believed = 6_000 - (performance.now() - at);
       assert.ok(left >= believed, `the key has ${left} ms, its holder believes in ${believed} ms`);
       assert.equal(await renew(other, one, { ttlMs: 6_000 }), "gone");
-      // Neighbours keep the lease alive that it had; it must end all the same.
+      // Other grants keep its former lease alive. The grant must still end.
       await take(other, claim("other", { ttlMs: 6_000 }));
-      await until("it has ended", async () => (await leftMs(scene, "given")) === 0, 20_000);
+      await until("it has ended", async () => (await leftMs(setup, "given")) === 0, 20_000);
     },
   );
 
   itWithServer(
     "a waiter that asks again instead of sending heartbeats keeps its place",
-    async (scene) => {
-      const { engine, etcd } = scene;
+    async (setup) => {
+      const { engine, etcd } = setup;
       await take(etcd.engine(), claim("place"));
       const waiter = claim("place");
       const ask = async () => (await engine.queue!.enqueue(waiter, now())).kind;
@@ -215,13 +216,13 @@ describe("late changes of a grant on etcd", { concurrency: 4 }, () => {
           .sort();
       };
       const before = await keys();
-      // Its lease is given up for another one, and ends in three seconds.
+      // Its lease is replaced by another one, and ends in three seconds.
       await etcd.ctl("del", "--prefix", "holdfast/%note/");
       for (let i = 0; i < 8; i++) {
         await sleep(600);
         assert.equal(await ask(), "queued");
       }
-      assert.deepEqual(await keys(), before, "the same keys as ever");
+      assert.deepEqual(await keys(), before, "the keys were not created again");
     },
   );
 });

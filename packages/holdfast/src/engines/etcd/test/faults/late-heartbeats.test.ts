@@ -1,4 +1,4 @@
-// Heartbeats whose answers are late: the push of a grant may come before them.
+// Heartbeats with late answers: the push of a grant may come first.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,16 +7,16 @@ import type { Granted } from "../../../../engine.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { HeldBack, putOf, readingOf } from "../support/held-back.fixture.js";
+import { HoldingRelay, putOf, readOf } from "../support/holding-relay.fixture.js";
 import { EtcdTestServer } from "../support/test-server.fixture.js";
 
-/** Longer than a waiter is kept that nobody asks after. */
+/** Longer than a waiter without heartbeats is kept. */
 const FORGOTTEN_MS = 4_000;
 const TTL_MS = 10_000;
 
 async function heartbeatWithSlowReading(slow: "own" | "other") {
   await using server = await startEtcd();
-  await using relay = await new HeldBack(server.port).start();
+  await using relay = await new HoldingRelay(server.port).start();
   await using etcd = new EtcdTestServer(server);
   const [engine, other] = [etcd.engine({ endpoints: [relay.endpoint] }), etcd.engine()];
   const holders = [claim("first"), claim("other")];
@@ -25,22 +25,23 @@ async function heartbeatWithSlowReading(slow: "own" | "other") {
   for (const one of waiters) assert.equal((await engine.queue!.enqueue(one, now())).kind, "queued");
   const pushed: Granted[] = [];
   engine.queue!.onGrant((_, granted) => pushed.push(granted));
-  // Their watches stand by then.
+  // The watches are open by then.
   await sleep(300);
-  relay.keep(readingOf(slow === "own" ? "holdfast/first/" : "holdfast/other/"));
+  relay.holdAnswers(readOf(slow === "own" ? "holdfast/first/" : "holdfast/other/"));
   const heartbeat = engine.queue!.heartbeat(waiters, now());
-  await until("the queue was read", () => relay.caught > 0);
+  await until("the queue was read", () => relay.held > 0);
   await sleep(100);
-  relay.enough();
+  relay.stopHolding();
   await other.release([{ ...holders[0]!, tombstoneMs: 0 }], now());
   await until("the push has come", () => pushed.length === 1);
   const renew = async () =>
     (await engine.renew([{ ...waiters[0]!, ttlMs: TTL_MS }], now()))[0]!.kind;
   assert.equal(await renew(), "renewed");
-  relay.letGo();
+  relay.deliver();
   const answers = await heartbeat;
   assert.equal(answers[1]!.kind, "queued");
-  // Its neighbour's renewals keep the lease of both alive; only its own process could end it.
+  // The renewals of the other claim keep their common lease alive. Only the own process could end
+  // the grant.
   await sleep(FORGOTTEN_MS);
   assert.equal(await renew(), "renewed");
   const next = await other.tryAcquire(claim("first"), now());
@@ -59,25 +60,25 @@ describe("late heartbeats on etcd", { concurrency: 3 }, () => {
     assert.notEqual(answer.kind, "unknown");
   });
 
-  it("an enqueue keeps its place although its answer took longer than a waiter is kept", async () => {
+  it("a waiter keeps its place although the answer to its enqueue took longer than a waiter is kept", async () => {
     await using server = await startEtcd();
-    await using relay = await new HeldBack(server.port).start();
+    await using relay = await new HoldingRelay(server.port).start();
     await using etcd = new EtcdTestServer(server);
     const [engine, other] = [etcd.engine({ endpoints: [relay.endpoint] }), etcd.engine()];
     assert.equal((await other.tryAcquire(claim("first"), now())).kind, "granted");
-    // Its leases are there already, so that nothing else takes time.
+    // The leases exist already, so that nothing else takes time.
     const before = claim("other");
     await other.tryAcquire(claim("other"), now());
     assert.equal((await engine.queue!.enqueue(before, now())).kind, "queued");
     const waiter = claim("first");
-    relay.keep(putOf("holdfast/first/"));
+    relay.holdAnswers(putOf("holdfast/first/"));
     const enqueued = engine.queue!.enqueue(waiter, now(20_000));
-    await until("it was sent", () => relay.caught > 0);
+    await until("it was sent", () => relay.held > 0);
     for (let i = 0; i < 4; i++) {
       await sleep(900);
       await engine.queue!.heartbeat([before], now());
     }
-    relay.letGo();
+    relay.deliver();
     assert.equal((await enqueued).kind, "queued");
     await sleep(700);
     const [beat] = await engine.queue!.heartbeat([waiter], now());

@@ -16,7 +16,7 @@ test("a key that cannot be deleted ends with its lease, and other grants move to
   const given = await ours.acquire("given", options);
   relay!.cut();
   await assert.rejects(given.release(), { code: "ENGINE" });
-  // Longer than it is tried for.
+  // Longer than the engine tries to delete it.
   await sleep(5_500);
   relay!.mend();
   const next = await other.acquire("given", { waitMs: 30_000 });

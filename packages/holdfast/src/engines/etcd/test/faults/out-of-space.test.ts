@@ -1,4 +1,4 @@
-// An etcd whose quota is used up refuses to write; it deletes keys and keeps leases alive all the same.
+// An etcd whose quota is used up refuses to write, but it deletes keys and keeps leases alive.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,7 +7,7 @@ import { EtcdTestServer } from "../support/test-server.fixture.js";
 
 const TTL_MS = 6_000;
 
-/** As if the quota were used up: the members do the same when it is. */
+/** Raises the alarm that members raise when the quota is used up. */
 async function raiseAlarm(etcd: EtcdTestServer): Promise<void> {
   const post = async (path: string, body: object) => {
     const url = `http://${etcd.endpoints[0]}${path}`;
@@ -39,7 +39,7 @@ test("waiters keep their places while etcd is out of space, and new claims are r
   assert.equal(await holder.release(), "released");
   const lease = await waiting;
   await sleep(1.5 * TTL_MS);
-  assert.equal(lease.held, true, "it holds on by the lease that it waited with");
+  assert.equal(lease.held, true, "it is held by the lease that it waited with");
   await etcd.ctl("alarm", "disarm");
   await lease.renew();
   const stored = await etcd.ctl("get", "--prefix", "--print-value-only", "holdfast/a/");
@@ -47,7 +47,7 @@ test("waiters keep their places while etcd is out of space, and new claims are r
   assert.equal(await lease.release(), "released");
 });
 
-test("a renewal for a longer ttl that is refused costs no lease", async () => {
+test("a lease is kept when a renewal for a longer ttl is refused", async () => {
   await using server = await startEtcd();
   await using etcd = new EtcdTestServer(server);
   const locks = etcd.locks();

@@ -1,4 +1,4 @@
-// Answers that are lost, watches that are opened again, members that are left in the middle of a word.
+// Lost answers, watches that are opened again, and members that the client leaves during a call.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,7 +8,7 @@ import { EtcdTestServer } from "../support/test-server.fixture.js";
 
 type Part = (etcd: EtcdTestServer, relays: readonly [Relay, Relay]) => Promise<void>;
 
-/** Two ways to one server, which are two members to a client. */
+/** Two relays to one server, which a client takes for two members. */
 function itWithServer(title: string, part: Part): void {
   it(title, async () => {
     await using server = await startEtcd();
@@ -27,7 +27,7 @@ const keysOf = async (etcd: EtcdTestServer, resource: string) =>
 describe("schedules", { concurrency: 3 }, () => {
   for (const lockDelayMs of [0, 60_000]) {
     itWithServer(
-      `a release whose answer is lost is one, with a lock-delay of ${lockDelayMs}`,
+      `a release whose answer is lost answers released, with a lock-delay of ${lockDelayMs}`,
       async (etcd, [relay]) => {
         const [ours, other] = [etcd.locks({ endpoints: endpoints(relay) }), etcd.locks()];
         const lease = await ours.acquire("a", { ttlMs: 20_000, lockDelayMs, callTimeoutMs: 3_000 });
@@ -61,31 +61,28 @@ describe("schedules", { concurrency: 3 }, () => {
     },
   );
 
-  itWithServer(
-    "a claim whose answer is lost keeps the place that it got",
-    async (etcd, [relay]) => {
-      const [ours, other] = [etcd.locks({ endpoints: endpoints(relay) }), etcd.locks()];
-      await (await ours.acquire("warm")).release();
-      const lease = await other.acquire("a");
-      relay.mute();
-      const waiting = ours.acquire("a", { callTimeoutMs: 1_000, retry: Array(20).fill(50) });
-      await etcd.untilWaiters(other, "a", 1);
-      relay.cut();
-      relay.mend();
-      await sleep(300);
-      assert.equal((await keysOf(etcd, "a")).length, 2, "one key for each");
-      await lease.release();
-      assert.equal((await waiting).held, true);
-      assert.equal((await keysOf(etcd, "a")).length, 1);
-    },
-  );
+  itWithServer("a claim whose answer is lost keeps its place", async (etcd, [relay]) => {
+    const [ours, other] = [etcd.locks({ endpoints: endpoints(relay) }), etcd.locks()];
+    await (await ours.acquire("warm")).release();
+    const lease = await other.acquire("a");
+    relay.mute();
+    const waiting = ours.acquire("a", { callTimeoutMs: 1_000, retry: Array(20).fill(50) });
+    await etcd.untilWaiters(other, "a", 1);
+    relay.cut();
+    relay.mend();
+    await sleep(300);
+    assert.equal((await keysOf(etcd, "a")).length, 2, "one key for each");
+    await lease.release();
+    assert.equal((await waiting).held, true);
+    assert.equal((await keysOf(etcd, "a")).length, 1);
+  });
 
   itWithServer(
-    "a lease lives on when the member is left that its keepalive was sent to",
+    "a lease lives on when its client leaves the member that got the keepalive",
     async (etcd, relays) => {
       const ours = etcd.locks({ endpoints: endpoints(...relays) });
       const lease = await ours.acquire("a", { ttlMs: 6_000 });
-      // What is asked arrives, and the answers do not.
+      // Requests arrive, and answers do not.
       relays[0].mute();
       await sleep(7_500);
       assert.equal(lease.held, true);
@@ -99,7 +96,7 @@ describe("schedules", { concurrency: 3 }, () => {
   );
 
   itWithServer(
-    "a holder that leaves while a watch is opened again is followed once",
+    "a release while a watch is opened again grants the waiter once",
     async (etcd, relays) => {
       const [holder, ours] = [etcd.locks(), etcd.locks({ endpoints: endpoints(...relays) })];
       let grants = 0;

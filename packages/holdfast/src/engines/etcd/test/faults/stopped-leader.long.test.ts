@@ -1,6 +1,7 @@
-// A leader that hung for longer than leases live takes them for expired when it is back, and its
-// revocations may reach its successor, which has kept them alive (etcd-io/etcd#12528, #15247). It does
-// not happen each time. When it does, holders must know it as soon as their successors hold.
+// A leader that hung for longer than leases live takes them for expired when it is back. Its
+// revocations may reach its successor, which has kept the leases alive (etcd-io/etcd#12528,
+// #15247). This does not happen each time. When it does, holders must know it as soon as their
+// successors hold.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,19 +14,19 @@ const TRIES = 30;
 const PAIRS = 4;
 const TTL_MS = 3_000;
 const HUNG_MS = 5_000;
-/** As long as it takes until a revocation shows by renewals alone. */
+/** The time until renewals alone would show a revocation. */
 const AFTER_MS = 1_500;
 /**
- * A read and its answer: 0 to 40 ms on a machine with nothing else to do, up to 200 on a busy one. By
- * renewals alone it was up to 960, and 500 in the middle.
+ * The time of a read and its answer: 0 to 40 ms on an idle machine, up to 200 on a busy one. By
+ * renewals alone it was up to 960 ms, and 500 in the middle.
  */
 const MOST_OVERLAP_MS = 300;
 
-/** For how long two held at once, of each holder that was revoked. */
+/** For each revoked holder, how long it held together with its successor. */
 async function hang(cluster: EtcdCluster): Promise<number[]> {
   const leader = await cluster.leader();
   await using etcd = new EtcdTestServer(...cluster.members.filter((member) => member !== leader));
-  // An election of the last try may still be under way.
+  // An election after the previous try may still be under way.
   const options = () => ({ ttlMs: TTL_MS, waitMs: 60_000, retry: exponential({ minMs: 50 }) });
   const pairs = await Promise.all(
     Array.from({ length: PAIRS }, async (_, i) => {

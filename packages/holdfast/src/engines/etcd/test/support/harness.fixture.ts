@@ -14,18 +14,22 @@ import {
 import { ETCD_TRAITS, EtcdEngine } from "../../engine.js";
 import { Leases } from "../../leases/leases.js";
 import { ETCD_DEFAULTS, resolveEtcd } from "../../options.js";
+import { readRecord } from "../../queue/key-record.js";
 import { type KeyRange, Keys } from "../../queue/keys.js";
-import { Queue, readEntry, tokenOf } from "../../queue/queue.js";
-import { GARBLED_SHAPES, Garbling } from "./garbling.fixture.js";
+import { Queue, tokenOf } from "../../queue/queue.js";
+import { GARBLED_SHAPES, GarblingRelay } from "./garbling-relay.fixture.js";
 
-/** What the laws need of one etcd or several: where it is, and how it crashes and comes back. */
+/** One etcd or several, for the laws: where they are, and how they crash and come back. */
 export interface Servers {
   readonly ports: readonly number[];
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** The server is started at the first use: this file is read for its declarations, too. */
+/**
+ * A harness with servers of its own. It starts them at the first use: other tests import this file
+ * too.
+ */
 export class Lane {
   readonly #start: () => Promise<Servers>;
   readonly #direct: boolean;
@@ -34,7 +38,10 @@ export class Lane {
   #servers: Servers | null = null;
   #admin: EtcdClient | null = null;
 
-  /** Direct: without relays, which have sockets in this process too. A prefix where lanes share servers. */
+  /**
+   * direct: no relays, whose sockets would be in this process. prefix: its own, if lanes share
+   * servers.
+   */
   constructor(
     start: () => Promise<Servers>,
     { direct = false, prefix = ETCD_DEFAULTS.prefix }: { direct?: boolean; prefix?: string } = {},
@@ -122,35 +129,37 @@ export class Lane {
   }
 
   async #misanswered(): Promise<Misanswered> {
-    const filters = this.#servers!.ports.map((port) => new Garbling(port).start());
-    const garblings = await Promise.all(filters);
-    const endpoints = garblings.map(({ endpoint }) => endpoint);
+    const filters = this.#servers!.ports.map((port) => new GarblingRelay(port).start());
+    const relays = await Promise.all(filters);
+    const endpoints = relays.map(({ endpoint }) => endpoint);
     const engine = new EtcdEngine(resolveEtcd({ endpoints, prefix: this.#prefix }));
     const close = engine.close.bind(engine);
     engine.close = async () => {
       await close();
-      await Promise.all(garblings.map((garbling) => garbling[Symbol.asyncDispose]()));
+      await Promise.all(relays.map((relay) => relay[Symbol.asyncDispose]()));
     };
     const answerWith = (shape: string | null) => {
-      for (const garbling of garblings) garbling.answerWith(shape);
+      for (const relay of relays) relay.answerWith(shape);
     };
     return { engine, shapes: GARBLED_SHAPES, answerWith };
   }
 
-  /** By the keys and what their leases have left, which etcd counts in whole seconds. */
+  /**
+   * Read from the keys and the remaining time of their leases, which etcd counts in whole seconds.
+   */
   async #truth(resource: string): Promise<TrueGrant[]> {
     const keyRange = new Keys(this.#prefix).rangeOf(resource);
     const { holders } = new Queue(found(await this.#txn([range(keyRange)]), 0));
     const leases = this.#leases();
     return Promise.all(
       holders.map(async (holder) => {
-        const { mostMs } = await leases.left(holder.lease, Infinity);
+        const { mostMs } = await leases.remaining(holder.lease, Infinity);
         return { token: tokenOf(holder), remainingMs: mostMs };
       }),
     );
   }
 
-  /** With an eye for leases of others only. */
+  /** Only reads the leases of others. */
   #leases(): Leases {
     return new Leases(this.#admin!, () => "never used");
   }
@@ -162,8 +171,8 @@ export class Lane {
   }
 
   /**
-   * Grants and marks go to leases that end so much earlier, and those that would have ended are deleted
-   * as an expiry deletes them. Waiters stay.
+   * Moves grants and markers to leases that end so much earlier. Deletes those that would have
+   * ended, as an expiry does. Waiters stay.
    */
   async #age(keyRange: KeyRange, ms: number): Promise<void> {
     const deadline = performance.now() + 1e9;
@@ -171,9 +180,9 @@ export class Lane {
     const ops: Op[] = [];
     for (const kv of found(await this.#txn([range(keyRange)]), 0)) {
       if (isWaiting(kv)) continue;
-      const leftMs = (await leases.left(kv.lease, deadline)).mostMs - ms;
+      const leftMs = (await leases.remaining(kv.lease, deadline)).mostMs - ms;
       if (leftMs <= 0) ops.push(del(kv.key));
-      else ops.push(put(kv.key, null, (await leases.dying(leftMs, deadline)).id));
+      else ops.push(put(kv.key, null, (await leases.expiring(leftMs, deadline)).id));
     }
     if (ops.length > 0) await this.#txn(ops);
   }
@@ -184,12 +193,12 @@ export class Lane {
   }
 }
 
-/** For the table of engines, which asks what applies and opens nothing. */
+/** For the table of engines, which only asks which laws apply. */
 export function harness(): Harness {
-  return new Lane(single).harness();
+  return new Lane(singleServer).harness();
 }
 
-export async function single(): Promise<Servers> {
+export async function singleServer(): Promise<Servers> {
   const server: EtcdServer = await startEtcd();
   return {
     ports: [server.port],
@@ -199,7 +208,7 @@ export async function single(): Promise<Servers> {
 }
 
 function isWaiting(kv: KeyValue): boolean {
-  return readEntry(kv)?.claimed === false;
+  return readRecord(kv)?.claimed === false;
 }
 
 function encode(plain: string): string {

@@ -2,17 +2,16 @@ import { after, before, describe, it } from "node:test";
 import { checkLaws } from "../../../../conformance/index.js";
 import { Lane, type Servers } from "./harness.fixture.js";
 
-// What keeps this process alive is looked at by these, or they restart the servers; so nothing else may
-// happen meanwhile.
+// These laws look at what keeps this process alive, or they restart the servers. So they run alone.
 const DIRECT = /^L10\./;
 const ALONE = /^(L12|L6\.10)\b/;
 
-/** The laws mostly wait; so they are asked in a few lanes, each with servers of its own. */
+/** Laws mostly wait, so they run in a few lanes at once, each with servers of its own. */
 export function checkInLanes(name: string, lanes: number, start: () => Promise<Servers>): void {
   checkAll(name, lanes, (_, direct) => new Lane(start, { direct }));
 }
 
-/** The same where servers are many: the lanes have theirs in common, and prefixes of their own. */
+/** The same for a cluster: the lanes share the servers, and each has a prefix of its own. */
 export function checkOnShared(name: string, lanes: number, start: () => Promise<Servers>): void {
   let servers: Promise<Servers> | null = null;
   before(() => {
@@ -32,9 +31,9 @@ function checkAll(name: string, count: number, laneOf: LaneOf): void {
     const lanes = Array.from({ length: count }, (_, i) => laneOf(i, false));
     before(() => Promise.all(lanes.map((lane) => lane.start())));
     after(() => Promise.all(lanes.map((lane) => lane.stop())));
-    const isAsked = (title: string) => !DIRECT.test(title) && !ALONE.test(title);
-    const laws = lanes.map((lane) => lawsOf(lane, isAsked));
-    // As many run at a time as there are lanes, so one is always free.
+    const isShared = (title: string) => !DIRECT.test(title) && !ALONE.test(title);
+    const laws = lanes.map((lane) => lawsOf(lane, isShared));
+    // No more laws run at a time than there are lanes, so one lane is always free.
     const free = lanes.map((_, i) => i);
     for (const title of laws[0]!.keys()) {
       it(title, async () => {

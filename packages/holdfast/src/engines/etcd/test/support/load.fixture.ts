@@ -7,10 +7,12 @@ import { EtcdTestServer } from "./test-server.fixture.js";
 const AT_A_TIME = 100;
 const WATCHED_MS = 3_000;
 const TTL_MS = 9_000;
-/** Three times in its life a lease is renewed, and however many there are, never more than ten times. */
+/**
+ * A lease is renewed three times in its life, so ten times are a bound, however many grants it has.
+ */
 const MOST_KEEPALIVES = Math.ceil((10 * WATCHED_MS) / TTL_MS) + 1;
 
-/** Holds so many leases in one process, and counts what keeps them alive at the server. */
+/** Holds so many leases in one process, and counts the keepalives at the server. */
 export async function holdMany(count: number): Promise<void> {
   await using server = await startEtcd();
   await using etcd = new EtcdTestServer(server);
@@ -28,7 +30,7 @@ export async function holdMany(count: number): Promise<void> {
   const made = (await etcd.calls("LeaseKeepAlive")) - before;
   assert.ok(made >= 1 && made <= MOST_KEEPALIVES, `${made} keepalives in ${WATCHED_MS} ms`);
   const held = leases.filter((lease) => lease.held).length;
-  assert.equal(held, count, "all are held still");
+  assert.equal(held, count, "all leases are still held");
   const released = await Promise.all(leases.map((lease) => lease.release()));
   assert.ok(released.every((answer) => answer === "released"));
 }

@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import type { Claim } from "../../../../engine.js";
 import { put } from "../../client/requests.js";
+import { newRecord, writeRecord } from "../../queue/key-record.js";
 import { Keys } from "../../queue/keys.js";
-import { entryOf, writeEntry } from "../../queue/queue.js";
 import type { EtcdTestServer } from "./test-server.fixture.js";
 
-// etcd takes no more operations in one transaction.
+// etcd takes at most this many operations in one transaction.
 const AT_ONCE = 128;
 const TTL_S = 600;
 const PREFIX = "holdfast/";
 
-/** The names of these numbers, held by somebody; sooner than by asking for them one by one. */
+/** Makes holders of the names with these numbers, many in one request. */
 export async function fill(
   testServer: EtcdTestServer,
   first: number,
@@ -32,8 +32,8 @@ export async function fill(
       const claim: Claim = {
         ...{ resource: nameOf(i), grantId: `grant-${i}`, ...terms, tokens: 1, label: "somebody" },
       };
-      const entry = writeEntry(entryOf(claim, "0123456789abcdef", true));
-      success.push(put(keys.entry(claim.resource, claim.grantId), entry, lease));
+      const record = writeRecord(newRecord(claim, "0123456789abcdef", true));
+      success.push(put(keys.claimKey(claim.resource, claim.grantId), record, lease));
     }
     await post("/v3/kv/txn", { compare: [], success, failure: [] });
   }

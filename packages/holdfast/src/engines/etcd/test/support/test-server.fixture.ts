@@ -8,7 +8,7 @@ import { type EtcdEngineOptions, type EtcdLocks, etcdEngine } from "../../index.
 
 export type OpenOptions = Partial<EtcdEngineOptions>;
 
-/** Clients on some servers, closed together. The servers are whoever's who started them. */
+/** Clients of some servers, closed together. The test that started the servers stops them. */
 export class EtcdTestServer extends TestServer {
   readonly servers: readonly EtcdServer[];
   readonly untilWaiters = untilWaiters;
@@ -26,12 +26,12 @@ export class EtcdTestServer extends TestServer {
     return this.closesEngine(etcdEngine({ endpoints: this.endpoints, ...options }));
   }
 
-  /** As another process would have it. */
+  /** A connection of its own, as in another process. */
   locks(options: OpenOptions = {}): Locks {
     return this.locksOn(this.engine(options));
   }
 
-  /** Between a client and each server. */
+  /** A relay to each server. */
   relays(): Promise<Relay[]> {
     return Promise.all(this.servers.map(({ port }) => this.relayTo(port)));
   }
@@ -43,7 +43,7 @@ export class EtcdTestServer extends TestServer {
     return stdout.trim();
   }
 
-  /** The etcd leases that the keys of a resource hang on, as decimal numbers, the oldest key's first. */
+  /** The etcd leases of the keys of a resource, as decimal numbers. The oldest key comes first. */
   async leasesIn(resource: string, kind: "h" | "~" = "h"): Promise<string[]> {
     const key = `holdfast/${resource}/${kind}`;
     const json = await this.ctl("get", "--prefix", "--sort-by=CREATE", key, "-w", "json");
@@ -51,14 +51,14 @@ export class EtcdTestServer extends TestServer {
     return [...json.matchAll(/"lease":(\d+)/g)].map(([, id]) => id!);
   }
 
-  /** The one that the holder of a resource hangs on, or its mark. */
+  /** The etcd lease of the key, or of the marker, of the holder of a resource. */
   async leaseOf(resource: string, kind: "h" | "~" = "h"): Promise<string> {
     const [id] = await this.leasesIn(resource, kind);
     assert.ok(id !== undefined, `nobody holds ${resource}`);
     return id;
   }
 
-  /** By way of the gateway, which answers when a majority has done it. */
+  /** Through the gateway, which answers when a majority has revoked the lease. */
   async revoke(lease: string): Promise<void> {
     const url = `http://${this.endpoints.at(-1)}/v3/lease/revoke`;
     const response = await fetch(url, { method: "POST", body: JSON.stringify({ ID: lease }) });
@@ -73,7 +73,7 @@ export class EtcdTestServer extends TestServer {
     };
   }
 
-  /** A counter of the first server's own, summed over its labels. */
+  /** A counter of the first server, summed over its labels. */
   async metric(pattern: RegExp): Promise<number> {
     const response = await fetch(`http://${this.endpoints[0]}/metrics`);
     const lines = (await response.text()).split("\n").filter((line) => pattern.test(line));

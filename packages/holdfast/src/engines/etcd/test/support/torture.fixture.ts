@@ -32,7 +32,8 @@ export async function etcdPlace(): Promise<Place> {
     faults: [
       ...relayFaults(relays.flat(), TTL_MS),
       cutOffFault(relays, TTL_MS),
-      // Shorter than a lease: a leader that hung for longer revokes leases that live (etcd-io/etcd#15247).
+      // Shorter than a lease: a leader that hung for longer revokes leases that live
+      // (etcd-io/etcd#15247).
       hangFault(() => servers.leader(), TTL_MS / 3),
       hangFault((random) => servers.members[random(3)]!, TTL_MS / 3),
       restartFault(() => servers.leader()),

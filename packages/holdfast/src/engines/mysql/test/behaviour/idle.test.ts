@@ -9,7 +9,7 @@ import {
   expectNobodyCutOff,
   expectNothingIdle,
   type IdleServer,
-  type Table,
+  type TableName,
   testIdle,
 } from "../../../../test-support/sql/idle.fixture.js";
 import { parseEngineUrl } from "../../../../url.js";
@@ -79,7 +79,7 @@ describeWithMysql({}, (it) => {
   });
 });
 
-const COLUMNS: Readonly<Record<Table, readonly [name: string | null, time: string]>> = {
+const COLUMNS: Readonly<Record<TableName, readonly [name: string | null, time: string]>> = {
   resources: ["name", "used_us"],
   grants: ["resource", "expires_us"],
   waiters: ["resource", "heard_us"],

@@ -7,7 +7,7 @@ import {
   expectNobodyCutOff,
   expectNothingIdle,
   type IdleServer,
-  type Table,
+  type TableName,
   testIdle,
 } from "../../../../test-support/sql/idle.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
@@ -105,7 +105,7 @@ describeWithPostgres({}, (it) => {
   });
 });
 
-const COLUMNS: Readonly<Record<Table, readonly [name: string | null, time: string]>> = {
+const COLUMNS: Readonly<Record<TableName, readonly [name: string | null, time: string]>> = {
   resources: ["name", "due_at"],
   grants: ["resource", "expires_at"],
   waiters: ["resource", "heard_at"],

@@ -69,7 +69,7 @@ CREATE TABLE peers (
   version INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Ids of cancelled claims, and notices for peers whose grants were ended by force.
+-- Ids of cancelled claims, and notifications for peers whose grants were ended by force.
 CREATE TABLE tombstones (
   grant_id TEXT PRIMARY KEY,
   frame TEXT NOT NULL,

@@ -12,12 +12,12 @@ import { type Binding, loadBinding } from "../../file/client.js";
 import { openDatabase } from "../../file/database.js";
 import { sqliteEngine } from "../../index.js";
 import { resolveSqlite } from "../../options.js";
-import { TestServer } from "../support/test-server.fixture.js";
+import { SqliteTestServer } from "../support/test-server.fixture.js";
 
 const TABLES = ["grants", "waiters", "peers", "tombstones", "sightings"];
 
 test("calls fail in time and without blocking the process while another process keeps the write lock", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   await using locks = await connect(server.url);
   const lease = await locks.acquire("held");
   // Like a process that was stopped in the middle of its transaction.
@@ -41,7 +41,7 @@ test("calls fail in time and without blocking the process while another process 
 test("a worker thread and the main thread exclude each other, and a release in one wakes the other", async () => {
   // Faster than a heartbeat, which the head of the queue sends every 250 ms.
   await soon(200, async () => {
-    await using server = new TestServer();
+    await using server = new SqliteTestServer();
     await using locks = await connect(server.url);
     const lease = await locks.acquire("a");
     const file = fileURLToPath(new URL("../support/holder.child.js", import.meta.url));
@@ -59,7 +59,7 @@ test("a worker thread and the main thread exclude each other, and a release in o
 });
 
 test("1,000 aborted waits leave no row in the file and no memory in use", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const locks = await connect(server.url);
   const other = await connect(server.url);
   const lease = await locks.acquire("a");
@@ -91,7 +91,7 @@ test("1,000 aborted waits leave no row in the file and no memory in use", async 
 });
 
 test("both bindings work on one file, if Node has its own SQLite", async (t) => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const own: Binding[] = process.getBuiltinModule("node:sqlite") ? ["node:sqlite"] : [];
   if (own.length === 0) t.diagnostic("this Node has no SQLite of its own; newer ones run both");
   for (const binding of [...own, "libsql" as const]) {
@@ -102,7 +102,7 @@ test("both bindings work on one file, if Node has its own SQLite", async (t) => 
 });
 
 test("one process renews 5,000 leases in batches and loses none", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   await using locks = await connect(server.url);
   const leases: Lease[] = [];
   for (let i = 0; i < 5_000; i++) leases.push(await locks.acquire(`r${i}`, { ttlMs: 8_000 }));

@@ -5,9 +5,9 @@ import {
   checkCostOfListing,
 } from "../../../../test-support/cost.fixture.js";
 import { sqliteEngine } from "../../index.js";
-import { TestServer } from "../support/test-server.fixture.js";
+import { SqliteTestServer } from "../support/test-server.fixture.js";
 
-const server = new TestServer();
+const server = new SqliteTestServer();
 after(() => server[Symbol.asyncDispose]());
 
 let files = 0;

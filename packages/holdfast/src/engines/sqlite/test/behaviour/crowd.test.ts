@@ -1,10 +1,10 @@
 import { test } from "node:test";
 import { connect } from "../../../../connect.js";
 import { serveCrowd } from "../../../../test-support/crowd.fixture.js";
-import { TestServer } from "../support/test-server.fixture.js";
+import { SqliteTestServer } from "../support/test-server.fixture.js";
 
 test("2,000 jobs of one process share ten permits, and a lease held beside them is not lost", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   await using locks = await connect(server.url);
   await serveCrowd(locks, 2_000);
 });

@@ -6,16 +6,16 @@ import { connect } from "../../../../connect.js";
 import type { Claim, Engine } from "../../../../engine.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { sqliteEngine } from "../../index.js";
-import { canRun, TestServer } from "../support/test-server.fixture.js";
+import { canRun, SqliteTestServer } from "../support/test-server.fixture.js";
 
 const LEFT_MS = 10_000;
 
 for (const [how, end] of [
   ["killed", (child) => child.process.kill("SIGKILL")],
   ["ended without close", (child) => child.process.stdin!.end()],
-] as const satisfies [string, (child: ReturnType<TestServer["child"]>) => void][]) {
+] as const satisfies [string, (child: ReturnType<SqliteTestServer["child"]>) => void][]) {
   test(`a run of once keeps others out for atLeastMs when its process is ${how}`, async () => {
-    await using server = new TestServer();
+    await using server = new SqliteTestServer();
     const first = server.child("once", [server.url, "nightly", "4000"]);
     const startedAt = performance.now();
     assert.equal(await first.line(), "ran");
@@ -31,7 +31,7 @@ for (const [how, end] of [
 }
 
 test("only time or force ends a grant that its holder left, and nothing extends it", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const engine = sqliteEngine({ path: server.path });
   const { claim, token } = await left(engine, "a");
   assert.deepEqual(await engine.renew([{ ...claim, ttlMs: 60_000 }], now()), [
@@ -53,7 +53,7 @@ test("only time or force ends a grant that its holder left, and nothing extends 
 });
 
 test("a forced revocation of a grant that its holder left lets in the next waiter", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const engine = sqliteEngine({ path: server.path });
   const { token } = await left(engine, "a");
   await using locks = await connect(server.url);
@@ -65,7 +65,7 @@ test("a forced revocation of a grant that its holder left lets in the next waite
 });
 
 test("a late copy of a renewal does not extend a grant that its holder left", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const engine = sqliteEngine({ path: server.path });
   const early = now();
   const { claim } = await left(engine, "a");
@@ -80,7 +80,7 @@ test("a late copy of a renewal does not extend a grant that its holder left", as
 test("a grant that its holder left keeps out a process in another time namespace", async (t) => {
   const ahead = ["unshare", "--time", "--monotonic", "5000", "--fork", "--kill-child"];
   if (!canRun(t, ahead)) return;
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const first = server.child("once", [server.url, "nightly", "1500"]);
   assert.equal(await first.line(), "ran");
   first.process.kill("SIGKILL");

@@ -6,10 +6,10 @@ import type { SqlClient, Value } from "../../file/client.js";
 import { openDatabase } from "../../file/database.js";
 import { resolveSqlite } from "../../options.js";
 import { Store } from "../../records/store.js";
-import { TestServer } from "../support/test-server.fixture.js";
+import { SqliteTestServer } from "../support/test-server.fixture.js";
 
 test("opening a file asks the system about its other users before it takes the write lock", async (t) => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const holder = server.child("holder", [server.url, "a", '{"ttlMs":60000}']);
   await holder.line();
   server.child("holder", [server.url, "a", '{"waitMs":60000}']);
@@ -41,7 +41,7 @@ test("opening a file asks the system about its other users before it takes the w
 });
 
 test("opening a busy file opens one connection, however long it waits", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   await using first = storeOn(server);
   await first.open();
   const writer = await openDatabase(resolveSqlite({ path: server.path }), "quick");
@@ -60,7 +60,7 @@ test("opening a busy file opens one connection, however long it waits", async ()
 });
 
 test("of many that create a file together, one waits for the disk and reserves tokens", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const creators = Array.from({ length: 8 }, () => storeOn(server));
   await Promise.all(creators.map((store) => store.open()));
   const [counter] = await server.sql("SELECT next, reserved FROM counter");
@@ -69,7 +69,7 @@ test("of many that create a file together, one waits for the disk and reserves t
 });
 
 test("processes that died together are forgotten by one look at the grants", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const dead = ["a", "b", "c"].map((name) => server.child("holder", [server.url, name]));
   for (const child of dead) await child.line();
   for (const child of dead) await child.kill();
@@ -93,7 +93,7 @@ test("processes that died together are forgotten by one look at the grants", asy
 
 let stores = 0;
 
-function storeOn(server: TestServer, watch = (client: SqlClient) => client) {
+function storeOn(server: SqliteTestServer, watch = (client: SqlClient) => client) {
   const terms = resolveSqlite({ path: server.path });
   const open = async (...args: Parameters<typeof openDatabase>) =>
     watch(await openDatabase(...args));

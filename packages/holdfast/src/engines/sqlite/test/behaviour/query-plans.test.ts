@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { connect } from "../../../../connect.js";
 import { sql } from "../../records/sql.gen.js";
-import { TestServer } from "../support/test-server.fixture.js";
+import { SqliteTestServer } from "../support/test-server.fixture.js";
 
 // The rows that these statements read must not grow with the number of names or waiters.
 for (const name of [
@@ -14,7 +14,7 @@ for (const name of [
   "forcedOf",
 ] as const) {
   test(`${name} reads its answer from indexes and sorts nothing`, async () => {
-    await using server = new TestServer();
+    await using server = new SqliteTestServer();
     await (await connect(server.url)).close();
     const plan = await server.sql(`EXPLAIN QUERY PLAN ${sql[name]}`);
     const steps = plan.map(({ detail }) => String(detail));

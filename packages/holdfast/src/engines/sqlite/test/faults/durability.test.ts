@@ -7,10 +7,10 @@ import { openDatabase } from "../../file/database.js";
 import { resolveSqlite } from "../../options.js";
 import { sql } from "../../records/sql.gen.js";
 import { Store } from "../../records/store.js";
-import { TestServer } from "../support/test-server.fixture.js";
+import { SqliteTestServer } from "../support/test-server.fixture.js";
 
 test("the connection that reserves tokens waits for the disk; the others only keep the file intact", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const terms = resolveSqlite({ path: server.path });
   for (const [durability, synchronous] of [
     ["durable", 2],
@@ -27,7 +27,7 @@ test("the connection that reserves tokens waits for the disk; the others only ke
 });
 
 test("only a durable connection reserves tokens, and an engine also has quick connections", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   // Records which statement each connection prepares, and the connection's synchronous setting.
   const seen: { sql: string; synchronous: number }[] = [];
   const watched = async (...args: Parameters<typeof openDatabase>) => {
@@ -68,7 +68,7 @@ test("only a durable connection reserves tokens, and an engine also has quick co
 test("tokens rise after a power cut that lost the last commits", async () => {
   // After a power cut the file may be in any state since the last durable commit, and the boot is
   // another one. This test makes such a file by hand.
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const before = await connect(server.url);
   const [early] = await server.sql("SELECT next FROM counter");
   let last = 0n;
@@ -82,7 +82,7 @@ test("tokens rise after a power cut that lost the last commits", async () => {
 });
 
 test("tokens rise past the end of a block, and the next block is reserved before it is used", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const locks = await connect(server.url);
   await server.sql("UPDATE counter SET next = reserved - 1");
   let last = 0n;
@@ -97,7 +97,7 @@ test("tokens rise past the end of a block, and the next block is reserved before
 });
 
 test("tokens rise after a holder is killed with SIGKILL", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   let last = 0n;
   for (let i = 0; i < 3; i++) {
     const child = server.child("holder", [server.url, "a", '{"ttlMs":2000,"waitMs":30000}']);

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { connect } from "../../../../connect.js";
 import { EngineError, UsageError } from "../../../../errors.js";
 import { refuseNetworkFileSystem } from "../../file/database.js";
-import { TestServer } from "../support/test-server.fixture.js";
+import { SqliteTestServer } from "../support/test-server.fixture.js";
 
 function refuses(url: string, words: RegExp): Promise<void> {
   return assert.rejects(connect(url), (error: unknown) => {
@@ -19,7 +19,7 @@ function refuses(url: string, words: RegExp): Promise<void> {
 }
 
 test("a file that is not SQLite is refused and left as it is", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   writeFileSync(
     server.path,
     "something else entirely, and longer than a header of SQLite's".repeat(9),
@@ -30,7 +30,7 @@ test("a file that is not SQLite is refused and left as it is", async () => {
 });
 
 test("a database of another program is refused and left as it is", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   await server.sql("CREATE TABLE theirs (a)");
   await refuses(server.url, /is a database of another program; nothing was changed/);
   assert.deepEqual(
@@ -40,7 +40,7 @@ test("a database of another program is refused and left as it is", async () => {
 });
 
 test("another schema version is refused, and the error says what to do", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   await (await connect(server.url)).close();
   await server.sql("PRAGMA user_version = 4");
   await refuses(server.url, /schema 4, this one knows 3\)\. Upgrade holdfast/);
@@ -49,12 +49,12 @@ test("another schema version is refused, and the error says what to do", async (
 });
 
 test("a missing folder is refused, and the error has the command that makes it", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   await refuses(`sqlite:${server.folder}/no/locks.db`, /does not exist\. Make it: mkdir -p/);
 });
 
 test("a read-only folder is refused without ending the process", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const folder = join(server.folder, "locked");
   mkdirSync(folder);
   chmodSync(server.folder, 0o755);
@@ -64,7 +64,7 @@ test("a read-only folder is refused without ending the process", async () => {
 });
 
 test("a file that cannot be written to is refused", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   await (await connect(server.url)).close();
   chmodSync(server.folder, 0o755);
   chmodSync(server.path, 0o444);
@@ -77,7 +77,7 @@ test("a full disk is reported as full, and a lease that was held before stays he
     t.diagnostic("needs root to mount a small disk; npm test as root covers it");
     return;
   }
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   // A disk of 512 KiB in its own mount namespace. Both end with the child.
   const onSmallDisk = ["unshare", "--mount", "sh", "-c"];
   const mount = `mount -t tmpfs -o size=512k tmpfs "${server.folder}" && exec "$@"`;
@@ -93,7 +93,7 @@ test("a full disk is reported as full, and a lease that was held before stays he
 });
 
 test("a statement that rolls back by itself is reported with its own error, and the engine works on", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   await using locks = await connect(server.url);
   const rollBack = (on: string) =>
     server.sql(`CREATE TRIGGER broken BEFORE ${on} BEGIN SELECT RAISE(ROLLBACK, 'made up'); END`);
@@ -111,7 +111,7 @@ test("a statement that rolls back by itself is reported with its own error, and 
 });
 
 test("a process with too many open files gets an error that says so, not one about file permissions", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const child = server.child(
     "crowded",
     [server.url],
@@ -141,7 +141,7 @@ test("a URL with a host, an unknown parameter or :memory: is refused, and the er
 });
 
 test("without a path the file is in the user's state folder", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const before = process.env.XDG_STATE_HOME;
   process.env.XDG_STATE_HOME = server.folder;
   try {
@@ -159,7 +159,7 @@ test("without a path the file is in the user's state folder", async () => {
  * What a user is told who may not write there. Root may write anywhere, so the child gives its rights up. It
  * loads the library and its client first: the folder of this checkout may be closed to other users.
  */
-function refusalWithoutRights({ folder }: TestServer, url: string): string {
+function refusalWithoutRights({ folder }: SqliteTestServer, url: string): string {
   const script = `
     const { connect } = await import(${JSON.stringify(new URL("../../../../connect.js", import.meta.url).href)});
     await (await connect(${JSON.stringify(`sqlite:${folder}/first.db`)})).close();

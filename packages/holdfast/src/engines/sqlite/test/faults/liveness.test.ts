@@ -7,14 +7,14 @@ import { connect } from "../../../../connect.js";
 import { systemClock } from "../../../../core/runtime/clock.js";
 import { soon, timed } from "../../../../test-support/soon.fixture.js";
 import { isProvenDead, readProcessIdentity } from "../../file/process-identity.js";
-import { TestServer } from "../support/test-server.fixture.js";
+import { SqliteTestServer } from "../support/test-server.fixture.js";
 
 const LONG_TTL = '{"ttlMs":60000}';
 /** Half the ttl: a waiter that succeeds in this time did not wait until the lease expired. */
 const PATIENCE_MS = 30_000;
 
 test("a holder killed with SIGKILL is replaced long before its ttl is over", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const child = server.child("holder", [server.url, "a", LONG_TTL]);
   await child.line();
   child.process.kill("SIGKILL");
@@ -26,7 +26,7 @@ test("a holder killed with SIGKILL is replaced long before its ttl is over", asy
 
 test("a holder killed while another process waits is replaced within two heartbeats", async () => {
   await soon(1_000, async () => {
-    await using server = new TestServer();
+    await using server = new SqliteTestServer();
     const child = server.child("holder", [server.url, "a", LONG_TTL]);
     await child.line();
     await using locks = await connect(server.url);
@@ -38,7 +38,7 @@ test("a holder killed while another process waits is replaced within two heartbe
 });
 
 test("a dead holder's lock-delay counts from when its death is noticed", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const child = server.child("holder", [server.url, "a", '{"ttlMs":60000,"lockDelayMs":700}']);
   await child.line();
   child.process.kill("SIGKILL");
@@ -52,7 +52,7 @@ test("a dead holder's lock-delay counts from when its death is noticed", async (
 });
 
 test("a stopped holder is not dead, so its ttl is waited out", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const child = server.child("holder", [server.url, "a", '{"ttlMs":4000}']);
   await child.line();
   child.process.kill("SIGSTOP");
@@ -90,7 +90,7 @@ test("a pid that belongs to a later process proves death; another frame or pid n
 });
 
 test("a dead holder in another pid namespace keeps its lease until the ttl is over", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const child = server.child("holder", [server.url, "a", '{"ttlMs":4000}']);
   await child.line();
   await server.sql("UPDATE peers SET pid_namespace = 'pid:[1]'");
@@ -103,7 +103,7 @@ test("a dead holder in another pid namespace keeps its lease until the ttl is ov
 
 test("a grant of another boot is waited out on the observer's own clock", async () => {
   // An instant of another frame means nothing here, even if it seems long past.
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const before = await connect(server.url);
   await before.acquire("a", { ttlMs: 800, renew: false });
   await server.sql("UPDATE grants SET frame = 'boot/other', expires_at = 1");
@@ -116,7 +116,7 @@ test("a grant of another boot is waited out on the observer's own clock", async 
 });
 
 test("a grant of another frame is waited out from its latest renewal", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const before = await connect(server.url);
   await before.acquire("a", { ttlMs: 3_000, renew: false });
   await server.sql("UPDATE grants SET frame = 'boot/other', expires_at = 1");
@@ -143,7 +143,7 @@ test("containers that share a volume exclude each other, even if their clocks di
   // The container's monotonic clock is 5,000 s ahead of ours, and it has its own pids.
   const container = ["unshare", "--time", "--monotonic", "5000", "--pid", "--fork", "--kill-child"];
   execFileSync(container[0]!, [...container.slice(1), "true"]);
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const child = server.child("holder", [server.url, "a", '{"ttlMs":4000}'], container);
   assert.match((await child.line())!, /^held/);
   await using locks = await connect(server.url);
@@ -166,7 +166,7 @@ test("containers that share a volume exclude each other, even if their clocks di
 
 test("a lost wake-up delays a waiter by one heartbeat, and it still gets its turn", async () => {
   await soon(1_500, async () => {
-    await using server = new TestServer();
+    await using server = new SqliteTestServer();
     const child = server.child("holder", [server.url, "a", LONG_TTL]);
     await child.line();
     await using locks = await connect(server.url);
@@ -180,7 +180,7 @@ test("a lost wake-up delays a waiter by one heartbeat, and it still gets its tur
 
 test("dead waiters in the queue do not delay the waiters behind them", async () => {
   await soon(500, async () => {
-    await using server = new TestServer();
+    await using server = new SqliteTestServer();
     await using locks = await connect(server.url);
     const lease = await locks.acquire("a");
     const dead = [1, 2, 3].map(() => server.child("holder", [server.url, "a", LONG_TTL]));
@@ -201,7 +201,7 @@ test("dead waiters in the queue do not delay the waiters behind them", async () 
 
 test("a stopped waiter at the head delays the waiters behind it by one claim window", async () => {
   await soon(3_000, async () => {
-    await using server = new TestServer();
+    await using server = new SqliteTestServer();
     await using locks = await connect(server.url);
     const lease = await locks.acquire("a");
     const patient = '{"ttlMs":60000,"waitMs":60000}';
@@ -223,7 +223,7 @@ test("a stopped waiter at the head delays the waiters behind it by one claim win
 });
 
 test("a process that opens the file removes the rows of dead processes", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const child = server.child("holder", [server.url, "left", LONG_TTL]);
   await child.line();
   child.process.kill("SIGKILL");

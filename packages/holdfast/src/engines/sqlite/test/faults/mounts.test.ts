@@ -5,10 +5,10 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { connect } from "../../../../connect.js";
-import { canRun, TestServer } from "../support/test-server.fixture.js";
+import { canRun, SqliteTestServer } from "../support/test-server.fixture.js";
 
 test("a file that is mounted by itself is refused, because its -wal and -shm are not shared", async (t) => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const mounted = join(server.folder, "one file.db");
   writeFileSync(mounted, "");
   const container = mounting(`mount --bind "${server.path}" "${mounted}"`);
@@ -20,7 +20,7 @@ test("a file that is mounted by itself is refused, because its -wal and -shm are
 });
 
 test("a file in a folder that is mounted a second time is the same file there", async (t) => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const mounted = join(server.folder, "elsewhere");
   mkdirSync(mounted);
   const container = mounting(`mount --bind "${server.folder}" "${mounted}"`);
@@ -36,7 +36,7 @@ test("a file in a folder that is mounted a second time is the same file there", 
 test("a file on an overlay file system keeps its leases, and its removal is noticed", async (t) => {
   // The file comes from a lower layer on another file system: opening it for writing copies it up,
   // which gives it another inode.
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   await (await connect(server.url)).close();
   const [lower, upper, work, merged] = ["lower", "upper", "work", "merged"].map((name) => {
     const folder = join(server.folder, name);

@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { connect } from "../../../../connect.js";
 import { systemClock } from "../../../../core/runtime/clock.js";
-import { canRun, TestServer } from "../support/test-server.fixture.js";
+import { canRun, SqliteTestServer } from "../support/test-server.fixture.js";
 
 const OTHER_BOOT_TIME = ["unshare", "--time", "--boottime", "100000", "--fork", "--kill-child"];
 
 test("a holder whose time namespace shows another boot time is alive to a rival outside", async (t) => {
   if (!canRun(t, OTHER_BOOT_TIME)) return;
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const holder = server.child("holder", [server.url, "a", '{"ttlMs":4000}'], OTHER_BOOT_TIME);
   assert.match((await holder.line())!, /^held/);
   await using locks = await connect(server.url);
@@ -28,7 +28,7 @@ test("a holder whose time namespace shows another boot time is alive to a rival 
 
 test("a holder and a waiter are alive to a rival whose time namespace shows another boot time", async (t) => {
   if (!canRun(t, OTHER_BOOT_TIME)) return;
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const holder = server.child("holder", [server.url, "a", '{"ttlMs":60000}']);
   assert.match((await holder.line())!, /^held/);
   const waiter = server.child("holder", [server.url, "a", '{"ttlMs":60000,"waitMs":60000}']);
@@ -46,7 +46,7 @@ test("a holder and a waiter are alive to a rival whose time namespace shows anot
 
 test("a waiter in a time namespace with another boot time keeps its place when others open the file", async (t) => {
   if (!canRun(t, OTHER_BOOT_TIME)) return;
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   await using locks = await connect(server.url);
   const lease = await locks.acquire("a");
   const waiter = server.child("holder", [server.url, "a", '{"waitMs":60000}'], OTHER_BOOT_TIME);
@@ -62,7 +62,7 @@ test("a time namespace that reuses the number of an earlier one is another frame
   // namespace means nothing at the instants of the second.
   const ahead = (seconds: number) => ["unshare", "--time", "--monotonic", `${seconds}`, "--fork"];
   if (!canRun(t, ahead(1))) return;
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const holder = server.child("holder", [server.url, "a", '{"ttlMs":60000}']);
   assert.match((await holder.line())!, /^held/);
   for (let seconds = 1_000; seconds <= 5_000; seconds += 1_000) {
@@ -84,7 +84,7 @@ test("a holder is alive to a rival in its pid namespace, even if one of them see
     [ownProc, []],
     [[], ownProc],
   ] as const) {
-    await using server = new TestServer();
+    await using server = new SqliteTestServer();
     const started = [...asPid1, ...holderSees];
     const holder = server.child("holder", [server.url, "a", '{"ttlMs":60000}'], started);
     assert.match((await holder.line())!, /^held/);
@@ -97,7 +97,7 @@ test("a holder is alive to a rival in its pid namespace, even if one of them see
 });
 
 test("a waiter in a container with its own boot id keeps its place when others open the file", async (t) => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const bootId = join(server.folder, "boot_id");
   writeFileSync(bootId, "00000000-0000-4000-8000-000000000001\n");
   const mount = `mount --bind "${bootId}" /proc/sys/kernel/random/boot_id && exec "$@"`;
@@ -116,7 +116,7 @@ test("a waiter in a container with its own boot id keeps its place when others o
 /**
  * The grantId at the head of the queue. A waiter that lost its place returns with another grantId.
  */
-async function headOfQueue(server: TestServer): Promise<unknown> {
+async function headOfQueue(server: SqliteTestServer): Promise<unknown> {
   const until = systemClock.now() + 30_000;
   for (;;) {
     const [row] = await server.sql("SELECT grant_id FROM waiters ORDER BY seq LIMIT 1");

@@ -20,7 +20,7 @@ import type { Locks } from "../../../../locks.js";
 import type { Child } from "../../../../test-support/child.fixture.js";
 import { recorder } from "../../../../test-support/recorder.fixture.js";
 import { soon, timed } from "../../../../test-support/soon.fixture.js";
-import { TestServer } from "../support/test-server.fixture.js";
+import { SqliteTestServer } from "../support/test-server.fixture.js";
 
 const TTL_MS = 3_000;
 const HANG_MS = 30_000;
@@ -28,7 +28,7 @@ const HANG_MS = 30_000;
 const NEXT_CHECK_MS = 10;
 const record = recorder(afterEach);
 
-const LOSSES: readonly [what: string, lose: (server: TestServer) => void][] = [
+const LOSSES: readonly [what: string, lose: (server: SqliteTestServer) => void][] = [
   ["removed with its -wal and -shm", removeAll],
   ["removed alone", (server) => rmSync(server.path)],
   ["renamed", (server) => renameSync(server.path, `${server.path}.old`)],
@@ -39,7 +39,7 @@ const LOSSES: readonly [what: string, lose: (server: TestServer) => void][] = [
 
 for (const [what, lose] of LOSSES) {
   test(`a holder whose file is ${what} learns it at its next renewal, and its lease expires`, async () => {
-    await using server = new TestServer();
+    await using server = new SqliteTestServer();
     const locks = await connect(server.url);
     const lease = await locks.acquire("a", { ttlMs: TTL_MS, renewEveryMs: 100 });
     const failures = record(systemClock, "renewal-failed");
@@ -54,7 +54,7 @@ for (const [what, lose] of LOSSES) {
 }
 
 test("a claim is refused as soon as the file is removed, and a new file has only new users", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   await using locks = await connect(server.url);
   const lease = await locks.acquire("a", { ttlMs: TTL_MS });
   removeAll(server);
@@ -75,7 +75,7 @@ test("a claim is refused as soon as the file is removed, and a new file has only
 test("a waiter without a time limit is told that its file is gone", async () => {
   // This takes one heartbeat.
   await soon(2_000, async () => {
-    await using server = new TestServer();
+    await using server = new SqliteTestServer();
     const holder = await connect(server.url);
     const waiter = await connect(server.url);
     await holder.acquire("a");
@@ -90,7 +90,7 @@ test("a waiter without a time limit is told that its file is gone", async () => 
 });
 
 test("a lease survives when its file gets its name back before the ttl is over", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   await using locks = await connect(server.url);
   await using lease = await locks.acquire("a", { ttlMs: 6_000 });
   renameSync(server.path, `${server.path}.old`);
@@ -103,7 +103,7 @@ test("a lease survives when its file gets its name back before the ttl is over",
 });
 
 test("a lease in a new file survives when users of the removed file close it", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const before = await connect(server.url);
   await before.acquire("a", { ttlMs: TTL_MS });
   removeAll(server);
@@ -119,7 +119,7 @@ test("a file in use without its -wal or -shm is refused, and tokens rise after i
   // SQLite's write lock is on -shm. With two of these files, two processes could write at once, and
   // the commits of one would be lost when the other closes the file.
   const refuses = async (suffix: string, end: (user: Child) => void) => {
-    await using server = new TestServer();
+    await using server = new SqliteTestServer();
     const user = server.child("holder", [server.url, "a", '{"ttlMs":60000}']);
     const last = BigInt((await user.line())!.split(" ")[1]!);
     rmSync(`${server.path}${suffix}`);
@@ -136,7 +136,7 @@ test("a file in use without its -wal or -shm is refused, and tokens rise after i
 });
 
 test("a file that was removed alone is not created again beside its old -wal and -shm", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const user = await connect(server.url);
   await user.acquire("a");
   rmSync(server.path);
@@ -150,7 +150,7 @@ test("a file that was removed alone is not created again beside its old -wal and
 });
 
 test("a file with a hard link is refused under both names, and works after one name is removed", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   await (await connect(server.url)).close();
   const second = join(server.folder, "second.db");
   linkSync(server.path, second);
@@ -173,7 +173,7 @@ test("a file with a hard link is refused under both names, and works after one n
 });
 
 test("a file is the same through symbolic links, until a link points elsewhere", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const link = join(server.folder, "link.db");
   const folder = join(server.folder, "folder");
   symlinkSync(server.path, link);
@@ -200,7 +200,7 @@ test("a file is the same through symbolic links, until a link points elsewhere",
 });
 
 test("a claim is refused after the folder of its file is renamed", async () => {
-  await using server = new TestServer();
+  await using server = new SqliteTestServer();
   const folder = join(server.folder, "inner");
   mkdirSync(folder);
   const locks = await connect(`sqlite:${folder}/locks.db`);
@@ -211,11 +211,11 @@ test("a claim is refused after the folder of its file is renamed", async () => {
   await locks.close();
 });
 
-function removeAll({ path }: TestServer): void {
+function removeAll({ path }: SqliteTestServer): void {
   for (const suffix of ["", "-wal", "-shm"]) rmSync(`${path}${suffix}`, { force: true });
 }
 
-function replaceByCopy({ path }: TestServer): void {
+function replaceByCopy({ path }: SqliteTestServer): void {
   copyFileSync(path, `${path}.copy`);
   renameSync(`${path}.copy`, path);
 }

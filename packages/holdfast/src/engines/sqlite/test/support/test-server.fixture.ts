@@ -11,7 +11,7 @@ import { resolveSqlite } from "../../options.js";
  * A folder for one test, with its database file and child processes. All are removed after the
  * test.
  */
-export class TestServer implements AsyncDisposable {
+export class SqliteTestServer implements AsyncDisposable {
   readonly folder = mkdtempSync(join(tmpdir(), "holdfast-sqlite-"));
   readonly path = join(this.folder, "locks.db");
   readonly url = `sqlite:${this.path}`;

@@ -4,7 +4,7 @@ import type { BackendFault, Place } from "../../../../test-support/torture/place
 import { openDatabase } from "../../file/database.js";
 import { resolveSqlite } from "../../options.js";
 import { trueGrants } from "./harness.fixture.js";
-import { TestServer } from "./test-server.fixture.js";
+import { SqliteTestServer } from "./test-server.fixture.js";
 
 const TTL_MS = 1_500;
 const LONGEST_LOCK_MS = 600;
@@ -12,7 +12,7 @@ const BEGINS = 1_000;
 
 /** One file. The faults are processes that die, that stop, or that keep the write lock. */
 export async function sqlitePlace(): Promise<Place> {
-  const server = new TestServer();
+  const server = new SqliteTestServer();
   await (await connect(server.url)).close();
   const records = await openDatabase(resolveSqlite({ path: server.path }), "quick");
   return {

@@ -1,4 +1,4 @@
-// Who may connect, to what, and what is refused at the door.
+// URLs, options, rights and TLS, and what is refused before anything is sent.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -38,12 +38,12 @@ describe("access", { concurrency: 4 }, () => {
     assert.equal(await lease.release(), "released");
   });
 
-  it("idle names leave nothing behind", async () => {
+  it("an unused name leaves no node behind", async () => {
     const chroot = `/${fresh("idle")}`;
     const locks = zookeeper.locks({ chroot });
     const names = Array.from({ length: 20 }, () => fresh());
     for (const name of names) await (await locks.acquire(name)).release();
-    // The server looks every second here, and every minute where nobody says otherwise.
+    // This server looks every second. The default is every minute.
     for (let looks = 0; (await zookeeper.children("/")).includes(chroot.slice(1)); looks++) {
       assert.ok(looks < 100, "the containers are still there");
       await new Promise((go) => setTimeout(go, 100));
@@ -65,11 +65,11 @@ describe("access", { concurrency: 4 }, () => {
       const { port } = closing.address() as { port: number };
       for (const [hosts, why] of [
         ["127.0.0.1:1", /ECONNREFUSED/],
-        // As a server does with who comes beyond maxClientCnxns.
+        // A server closes connections beyond maxClientCnxns in the same way.
         [`127.0.0.1:${port}`, /closed the connection|ECONNRESET/],
       ] as const) {
         const locks = zookeeper.locks({ hosts, hold });
-        // The engine gives up a tenth before: long enough for its answer to come in time.
+        // The engine gives up a tenth of the time earlier, so its error comes in time.
         const calling = [0, 8_000].map((waitMs) =>
           locks.acquire(fresh(), { waitMs, callTimeoutMs: 8_000 }).catch((e: unknown) => e),
         );
@@ -112,7 +112,7 @@ describe("access", { concurrency: 4 }, () => {
 
   it("a user with the needed rights can do everything, and others can do nothing", async () => {
     const chroot = `/${fresh("closed")}`;
-    // create, read and nothing else on the chroot; all below it belongs to whoever makes it.
+    // create and read on the chroot, and nothing else. All nodes below belong to their creator.
     const python = ensure("kazoo");
     execFileSync(python, [
       "-c",
@@ -179,7 +179,7 @@ zk.stop()`,
   });
 });
 
-/** TLS before the real server, as a proxy in front of it would have it. */
+/** A proxy with TLS in front of the real server. */
 async function terminator(key: Buffer, cert: Buffer): Promise<Server> {
   const server = createServer({ key, cert }, (client) => {
     const upstream = createConnection(zookeeper.server.port, "127.0.0.1");

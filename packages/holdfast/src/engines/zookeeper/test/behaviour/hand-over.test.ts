@@ -1,4 +1,4 @@
-// The next in the queue takes over without asking anybody, unless it has a reason to ask.
+// The next waiter takes over without asking the server, unless it has a reason to ask.
 import assert from "node:assert/strict";
 import { createConnection, createServer } from "node:net";
 import { after, before, test } from "node:test";
@@ -8,14 +8,14 @@ import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { markerName } from "../../layout.js";
+import { writeRecord } from "../../node-record.js";
 import { hashOf } from "../../paths.js";
-import { writeRecord } from "../../record.js";
 import { create, remove, setData } from "../../wire/operations.js";
 import { fresh, ZookeeperTestServer } from "../support/test-server.fixture.js";
 
 const NOTHING = Buffer.alloc(0);
-/** Long enough for a wrong grant to show; no right one is awaited by it. */
-const AWHILE_MS = 300;
+/** Long enough for a wrong grant to show. No test waits for a right one by this. */
+const SETTLE_MS = 300;
 
 let zookeeper: ZookeeperTestServer;
 
@@ -25,7 +25,7 @@ before(async () => {
 
 after(() => zookeeper[Symbol.asyncDispose]());
 
-/** Somebody holds, by hand if need be; an engine of ours is the next. */
+/** A node that was made by hand holds, and a claim of this engine is the next in the queue. */
 async function nextInQueue(engine: Engine, held: Partial<Claim> = {}) {
   const resource = fresh();
   const resourcePath = `/holdfast/${resource}`;
@@ -49,13 +49,13 @@ async function nextInQueue(engine: Engine, held: Partial<Claim> = {}) {
   return { resourcePath, resource, holder, waiter, pushed, first: first!.path, pathOf };
 }
 
-test("the next in the queue is granted by the word that the holder left, and asks nothing", async () => {
-  const relay = await eavesdropper(zookeeper.server.port);
+test("the next waiter is granted by the event that the holder left, and sends no request", async () => {
+  const relay = await recordingRelay(zookeeper.server.port);
   const engine = zookeeper.engine({ hosts: `127.0.0.1:${relay.port}` });
   const { first, pushed, waiter } = await nextInQueue(engine);
   relay.asked.length = 0;
   await zookeeper.ask(remove(first));
-  await until("it is told", () => pushed.length === 1);
+  await until("the push has come", () => pushed.length === 1);
   // The session's keepalive may fall into this moment.
   assert.deepEqual(
     relay.asked.filter((opcode) => opcode !== SYNC),
@@ -66,29 +66,29 @@ test("the next in the queue is granted by the word that the holder left, and ask
   relay.close();
 });
 
-test("one whose own node was deleted first is not granted", async () => {
+test("a waiter whose own node was deleted first is not granted", async () => {
   const engine = zookeeper.engine();
   const { first, pushed, waiter, pathOf } = await nextInQueue(engine);
   await zookeeper.ask(remove(await pathOf(waiter)));
   await zookeeper.ask(remove(first));
-  await sleep(AWHILE_MS);
+  await sleep(SETTLE_MS);
   assert.deepEqual(pushed, []);
   assert.equal((await engine.queue!.heartbeat([waiter], now()))[0]!.kind, "unknown");
 });
 
-test("one that was cut off meanwhile asks where it stands", async () => {
+test("a waiter that was cut off while the holder left asks for its place", async () => {
   const relay = await zookeeper.relay();
   const engine = zookeeper.engine({ hosts: `127.0.0.1:${relay.port}` });
   const { first, pushed, waiter, pathOf } = await nextInQueue(engine);
   const own = await pathOf(waiter);
   relay.cut();
-  // It will hear of both, and of the second one first.
+  // It will hear of both deletions, and of the second one first.
   await zookeeper.ask(remove(own));
   await zookeeper.ask(remove(first));
   relay.mend();
   const gone = async () =>
     (await engine.queue!.heartbeat([waiter], now()).catch(() => []))[0]?.kind === "unknown";
-  await until("it is told that its place is lost", gone);
+  await until("its place is lost", gone);
   assert.deepEqual(pushed, []);
 });
 
@@ -102,38 +102,38 @@ test("a lock-delay is kept even if its marker came after the queue was read", as
   const marker = `${resourcePath}/${markerName(lockDelayMs, marked)}`;
   await zookeeper.ask(create(marker, NOTHING, "persistent", "open"));
   await zookeeper.ask(remove(first));
-  await sleep(AWHILE_MS);
+  await sleep(SETTLE_MS);
   assert.deepEqual(pushed, []);
   assert.equal((await engine.queue!.heartbeat([waiter], now()))[0]!.kind, "queued");
 });
 
-test("a revocation of the holder grants nothing to the next", async () => {
+test("a revocation of the holder does not grant the next waiter", async () => {
   const engine = zookeeper.engine();
   const { first, pushed } = await nextInQueue(engine);
   await zookeeper.ask(setData(first, Buffer.from('{"revoked":true}')));
-  await sleep(AWHILE_MS);
+  await sleep(SETTLE_MS);
   assert.deepEqual(pushed, []);
   await zookeeper.ask(remove(first));
-  await until("it is told when the holder leaves", () => pushed.length === 1);
+  await until("the push has come when the holder leaves", () => pushed.length === 1);
 });
 
-test("a waiter whose predecessor gives up is not granted while another holds", async () => {
+test("a waiter whose predecessor withdraws is not granted while another holds", async () => {
   const engine = zookeeper.engine();
   const { resource, first, pushed, waiter } = await nextInQueue(engine);
   const last = claim(resource);
   assert.equal((await engine.queue!.enqueue(last, now())).kind, "queued");
   assert.deepEqual(await engine.queue!.withdraw(waiter, now()), { kind: "withdrawn" });
-  await sleep(AWHILE_MS);
+  await sleep(SETTLE_MS);
   assert.deepEqual(pushed, []);
   await zookeeper.ask(remove(first));
-  await until("it is told when the holder leaves", () => pushed.length === 1);
+  await until("the push has come when the holder leaves", () => pushed.length === 1);
   assert.deepEqual(pushed, [last.grantId]);
 });
 
 const SYNC = 9;
 
-/** A relay that notes what the client asks. */
-async function eavesdropper(target: number) {
+/** A relay that records the opcodes of requests. */
+async function recordingRelay(target: number) {
   const asked: number[] = [];
   const server = createServer((client) => {
     const upstream = createConnection(target, "127.0.0.1");

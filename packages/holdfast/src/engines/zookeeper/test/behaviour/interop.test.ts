@@ -1,4 +1,4 @@
-// Locks of Python's kazoo and Java's Curator, and ours, on the same nodes.
+// Our locks with those of Python's kazoo and Java's Curator on the same nodes.
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -25,7 +25,7 @@ after(async () => {
   rmSync(folder, { recursive: true });
 });
 
-// Both take the hosts and a path, and are told by lines: "acquire" (waits as long as it takes), "try"
+// Both programs take the hosts and a path, and read lines: "acquire" (waits without a limit), "try"
 // and "release". They answer "held", "busy" and "released".
 const KAZOO = `
 import sys
@@ -73,7 +73,9 @@ public class Locker {
 }
 `;
 
-const FOREIGNERS: Readonly<Record<Exclude<LayoutName, "holdfast">, (path: string) => Foreigner>> = {
+const FOREIGN_LOCKS: Readonly<
+  Record<Exclude<LayoutName, "holdfast">, (path: string) => ForeignLock>
+> = {
   kazoo: (path) => kazoo(path, "Lock"),
   curator: (path) => {
     ensure("javac");
@@ -81,45 +83,45 @@ const FOREIGNERS: Readonly<Record<Exclude<LayoutName, "holdfast">, (path: string
     const source = join(folder, "Locker.java");
     writeFileSync(source, CURATOR);
     const args = ["-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", jars.join(":"), source];
-    return new Foreigner(ensure("java"), [...args, zookeeper.server.hosts, path]);
+    return new ForeignLock(ensure("java"), [...args, zookeeper.server.hosts, path]);
   },
 };
 
-function kazoo(path: string, kind: "Lock" | "ReadLock" | "WriteLock"): Foreigner {
-  return new Foreigner(ensure("kazoo"), ["-c", KAZOO, zookeeper.server.hosts, path, kind]);
+function kazoo(path: string, kind: "Lock" | "ReadLock" | "WriteLock"): ForeignLock {
+  return new ForeignLock(ensure("kazoo"), ["-c", KAZOO, zookeeper.server.hosts, path, kind]);
 }
 
 describe("interop", { concurrency: 2 }, () => {
   for (const layout of ["kazoo", "curator"] as const) {
-    it(`locks of ${layout} and ours exclude each other, both ways and in one queue`, async () => {
+    it(`locks of ${layout} and our locks exclude each other, in one queue`, async () => {
       const name = fresh();
       const locks = zookeeper.locks({ prefix: "theirs/", layout });
-      await using foreigner = FOREIGNERS[layout](`/theirs/${name}`);
-      assert.equal(await foreigner.line(), "ready");
+      await using foreign = FOREIGN_LOCKS[layout](`/theirs/${name}`);
+      assert.equal(await foreign.line(), "ready");
 
       const ours = await locks.acquire(name, { label: "ours" });
-      assert.equal(await foreigner.ask("try"), "busy");
-      foreigner.say("acquire");
+      assert.equal(await foreign.ask("try"), "busy");
+      foreign.send("acquire");
       await zookeeper.untilWaiters(locks, name, 1);
       const behind = locks.acquire(name, { waitMs: 30_000, fair: "strict" });
       await zookeeper.untilWaiters(locks, name, 2);
       assert.equal(await ours.release(), "released");
-      assert.equal(await foreigner.line(), "held", "the foreigner came first");
+      assert.equal(await foreign.line(), "held", "the other program came first");
       assert.equal(await locks.tryAcquire(name), null);
       const { holders, waiters } = await locks.inspect(name);
       assert.deepEqual([holders.length, waiters.length], [1, 1]);
       await sleep(100);
-      assert.equal(await foreigner.ask("release"), "released");
+      assert.equal(await foreign.ask("release"), "released");
       const next = await behind;
       assert.ok(next.held && next.token > ours.token);
       await next.release();
 
-      assert.equal(await foreigner.ask("acquire"), "held");
+      assert.equal(await foreign.ask("acquire"), "held");
       const waiting = locks.acquire(name, { waitMs: 60_000 });
       await zookeeper.untilWaiters(locks, name, 1);
-      foreigner.process.stdin!.end();
-      await once(foreigner.process, "exit");
-      assert.ok((await waiting).held, "a foreigner that ends lets the next in");
+      foreign.process.stdin!.end();
+      await once(foreign.process, "exit");
+      assert.ok((await waiting).held, "the next waiter is granted when the other program ends");
     });
   }
 
@@ -133,35 +135,35 @@ describe("interop", { concurrency: 2 }, () => {
     for (const each of [one, two, writer]) assert.equal(await each.line(), "ready");
 
     for (const reader of [one, two]) assert.equal(await reader.ask("acquire"), "held");
-    assert.equal(await locks.tryAcquire(name), null, "two read");
+    assert.equal(await locks.tryAcquire(name), null, "two readers hold");
     assert.equal((await locks.inspect(name)).holders.length, 2);
     const ours = locks.acquire(name, { waitMs: 60_000 });
     await zookeeper.untilWaiters(locks, name, 1);
     assert.equal(await two.ask("release"), "released");
-    assert.equal(await locks.tryAcquire(name), null, "one reads");
+    assert.equal(await locks.tryAcquire(name), null, "one reader holds");
     assert.equal((await locks.inspect(name)).waiters.length, 1);
     assert.equal(await one.ask("release"), "released");
 
     const lease = await ours;
     for (const each of [one, writer]) assert.equal(await each.ask("try"), "busy");
-    one.say("acquire");
+    one.send("acquire");
     await zookeeper.untilWaiters(locks, name, 1);
     await lease.release();
     assert.equal(await one.line(), "held");
     assert.equal(await one.ask("release"), "released");
     assert.equal(await writer.ask("acquire"), "held");
-    assert.equal(await locks.tryAcquire(name), null, "one writes");
+    assert.equal(await locks.tryAcquire(name), null, "a writer holds");
   });
 
-  it("a foreign layout has exclusive locks only, and says so", async () => {
+  it("a shared claim and a lock-delay are refused in the layout of another library", async () => {
     const locks = zookeeper.locks({ layout: "kazoo" });
     await assert.rejects(locks.rwLock(fresh()).read(), UnsupportedError);
     await assert.rejects(locks.acquire(fresh(), { lockDelayMs: 100 }), UnsupportedError);
   });
 });
 
-/** A program of another library, told by lines and answering by lines. */
-class Foreigner implements AsyncDisposable {
+/** A program with the lock of another library. It reads and writes lines. */
+class ForeignLock implements AsyncDisposable {
   readonly process: ChildProcess;
   readonly #lines: AsyncIterator<string>;
 
@@ -175,12 +177,12 @@ class Foreigner implements AsyncDisposable {
     return (await this.#lines.next()).value ?? "nothing";
   }
 
-  say(word: string): void {
+  send(word: string): void {
     this.process.stdin!.write(`${word}\n`);
   }
 
   ask(word: string): Promise<string> {
-    this.say(word);
+    this.send(word);
     return this.line();
   }
 

@@ -1,4 +1,4 @@
-// A grant that its holder has left behind: nobody's any more, and others are kept out for its time.
+// A grant that its holder has left behind has no holder, and keeps others out for its time.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -29,20 +29,20 @@ async function leave(engine: Engine, one: Claim, ttlMs: number, call: Call = now
   return answer!;
 }
 
-const asked = async (engine: Engine, one: Claim) => (await engine.tryAcquire(one, now())).kind;
+const tryKind = async (engine: Engine, one: Claim) => (await engine.tryAcquire(one, now())).kind;
 
 for (const hold of ["session", "ttl"] as const) {
   describe(`grants that were left behind, hold ${hold}`, { concurrency: 4 }, () => {
     const open = () => zookeeper.engine({ hold });
 
-    it("a left grant whose time is over blocks nobody, even if nobody has looked before", async () => {
+    it("a left grant whose time is over blocks nobody, even if nobody has observed it", async () => {
       const resource = fresh();
       const [holder, other] = [open(), open()];
       const token = await take(holder, claim(resource, { grantId: "a".repeat(32) }));
       await leave(holder, claim(resource, { grantId: "a".repeat(32) }), 1_000);
       await holder.close();
       await sleep(1_050);
-      // Whoever comes first need not watch it for its time: the leader's clock tells.
+      // Nobody must observe it for its time: the leader's clock says that it is over.
       const sequence = { resource, mode: "exclusive", token } as const;
       assert.equal(await open().check(sequence, now()), false);
       assert.deepEqual((await open().inspect(resource, now())).holders, []);
@@ -69,20 +69,20 @@ for (const hold of ["session", "ttl"] as const) {
       assert.equal(await other.check({ resource, mode: "exclusive", token }, now()), true);
       assert.equal(await other.revoke({ resource, token, force: true }, now()), "gone");
       const next = claim(resource);
-      await until("granted", async () => (await asked(other, next)) === "granted");
-      assert.ok(performance.now() - started >= 4_000, "not before its time");
+      await until("granted", async () => (await tryKind(other, next)) === "granted");
+      assert.ok(performance.now() - started >= 4_000, "it was granted before the time was over");
     });
 
-    it("a revocation lets nobody in, and a forced one does", async () => {
+    it("a forced revocation ends a left grant, and a plain one does not", async () => {
       const resource = fresh();
       const [holder, other] = [open(), open()];
       const one = claim(resource);
       const token = await take(holder, one);
       await leave(holder, one, 60_000);
       assert.equal(await other.revoke({ resource, token, force: false }, now()), "revoked");
-      assert.equal(await asked(other, claim(resource)), "busy");
+      assert.equal(await tryKind(other, claim(resource)), "busy");
       assert.equal(await other.revoke({ resource, token, force: true }, now()), "revoked");
-      assert.equal(await asked(other, claim(resource)), "granted");
+      assert.equal(await tryKind(other, claim(resource)), "granted");
     });
 
     it("a release, a renewal and a repeated claim come too late for a left grant", async () => {
@@ -95,9 +95,9 @@ for (const hold of ["session", "ttl"] as const) {
         const ref = [{ ...one, tombstoneMs: 1_000 }];
         assert.equal((await engine.release(ref, now()))[0]!.kind, "gone");
         assert.equal((await engine.renew([one], now()))[0]!.kind, "gone");
-        assert.equal(await asked(engine, one), "gone");
+        assert.equal(await tryKind(engine, one), "gone");
         assert.equal((await leave(engine, one, 60_000)).kind, "renewed");
-        assert.equal(await asked(engine, claim(resource)), "busy");
+        assert.equal(await tryKind(engine, claim(resource)), "busy");
       }
     });
 
@@ -109,10 +109,10 @@ for (const hold of ["session", "ttl"] as const) {
       await take(holder, one);
       await leave(holder, one, 4_000);
       await take(other, claim(resource, { ...terms, grantId: "b".repeat(32) }));
-      assert.equal(await asked(other, claim(resource, terms)), "busy", "two are all");
-      assert.equal(await asked(other, claim(resource)), "busy", "a writer");
+      assert.equal(await tryKind(other, claim(resource, terms)), "busy", "two hold");
+      assert.equal(await tryKind(other, claim(resource)), "busy", "a writer waits");
       const third = claim(resource, terms);
-      await until("the third", async () => (await asked(other, third)) === "granted");
+      await until("the third", async () => (await tryKind(other, third)) === "granted");
     });
 
     it("a left grant with another limit blocks nobody once it is over", async () => {
@@ -134,12 +134,12 @@ for (const hold of ["session", "ttl"] as const) {
       await leave(holder, one, 1_000);
       await holder.close();
       const next = claim(resource);
-      await until("granted", async () => (await asked(other, next)) === "granted");
+      await until("granted", async () => (await tryKind(other, next)) === "granted");
       const tookMs = performance.now() - started;
       assert.ok(tookMs >= 1_800, `granted after ${tookMs} ms`);
     });
 
-    it("a request whose answer is lost has left one, and the same again finds it", async () => {
+    it("a repeated request finds the grant that an unanswered request left behind", async () => {
       const resource = fresh();
       await using relay = await HoldingRelay.start(zookeeper.server.port);
       const holder = zookeeper.engine({ hold, hosts: relay.hosts });
@@ -147,7 +147,7 @@ for (const hold of ["session", "ttl"] as const) {
       await take(holder, one);
       await holder.renew([{ ...one, ttlMs: 20_000 }], now());
       relay.loseAnswerTo("write");
-      // A question that changes nothing is asked again by the next connection, and then it is done.
+      // A read is sent again on the next connection, so the request may succeed after all.
       assert.match((await leave(holder, one, 30_000)).kind, /^(failed|renewed)$/);
       assert.equal(relay.lost, 1);
       const again = await leave(holder, one, 30_000);
@@ -172,8 +172,8 @@ for (const hold of ["session", "ttl"] as const) {
   });
 }
 
-describe("grants that were left behind, and those in the queue", { concurrency: 4 }, () => {
-  it("the next waiter is not let in when a grant is left behind, but when it ends", async () => {
+describe("waiters behind grants that were left behind", { concurrency: 4 }, () => {
+  it("the next waiter is granted when a left grant ends, and not when it is left", async () => {
     await soon(2_500, async () => {
       const resource = fresh();
       const [holder, waiting] = [zookeeper.engine(), zookeeper.engine()];
@@ -186,15 +186,15 @@ describe("grants that were left behind, and those in the queue", { concurrency: 
       const started = performance.now();
       await leave(holder, one, 1_500);
       await holder.close();
-      await until("the next is told", () => pushed.length > 0);
+      await until("the push has come", () => pushed.length > 0);
       const tookMs = performance.now() - started;
-      assert.ok(tookMs >= 1_500, `let in after ${tookMs} ms`);
+      assert.ok(tookMs >= 1_500, `granted after ${tookMs} ms`);
       assert.deepEqual(pushed, [waiter.grantId]);
       return tookMs;
     });
   });
 
-  it("a grant that is left late, after its holder gave up, keeps others out only from then on", async () => {
+  it("a late request to leave a grant keeps others out from its arrival on", async () => {
     const resource = fresh();
     const relay = await HoldingRelay.start(zookeeper.server.port);
     const [holder, other] = [zookeeper.engine({ hosts: relay.hosts }), zookeeper.engine()];
@@ -203,18 +203,18 @@ describe("grants that were left behind, and those in the queue", { concurrency: 
     await holder.renew([one], now());
     relay.holdNext("write");
     const leaving = leave(holder, one, 4_000, now(500));
-    await until("it is held back", () => relay.holds);
+    await until("the request is held back", () => relay.holds);
     await sleep(700);
-    relay.letGo();
-    const said = await leaving;
-    assert.ok(said.kind === "renewed" && said.ttlMs === 4_000);
-    assert.equal(await asked(other, claim(resource)), "busy");
+    relay.deliver();
+    const left = await leaving;
+    assert.ok(left.kind === "renewed" && left.ttlMs === 4_000);
+    assert.equal(await tryKind(other, claim(resource)), "busy");
     const next = claim(resource);
-    await until("granted", async () => (await asked(other, next)) === "granted");
+    await until("granted", async () => (await tryKind(other, next)) === "granted");
     await relay[Symbol.asyncDispose]();
   });
 
-  it("a grant that is left after its session ended does not exist", async () => {
+  it("a request to leave a grant whose session ended answers gone", async () => {
     const resource = fresh();
     const relay = await zookeeper.relay();
     const holder = zookeeper.engine({ hosts: `127.0.0.1:${relay.port}` });
@@ -223,7 +223,7 @@ describe("grants that were left behind, and those in the queue", { concurrency: 
     await take(holder, one);
     relay.cut();
     const next = claim(resource);
-    await until("its session is over", async () => (await asked(other, next)) === "granted");
+    await until("the session is over", async () => (await tryKind(other, next)) === "granted");
     relay.mend();
     assert.equal((await leave(holder, one, 60_000, now(10_000))).kind, "gone");
     assert.equal((await other.inspect(resource, now())).holders.length, 1);

@@ -1,4 +1,4 @@
-// Listing many names: ZooKeeper tells all names of a folder or none, so they must be asked for once.
+// Lists of many names. ZooKeeper returns all names of a folder or none, so a list reads them once.
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { now } from "../../../../test-support/call.fixture.js";
@@ -27,20 +27,20 @@ for (const hold of ["session", "ttl"] as const) {
       locks: testServer.locks({ hold }),
       fill: (first, last) => fill(testServer, hold, first, last),
       cost: () => namesRead,
-      // The name, and who holds it.
+      // The name, and its holder.
       mostPerName: 2,
     });
   });
 }
 
 for (const hold of ["session", "ttl"] as const) {
-  test(`hold ${hold}: lists go on while names come and go, and the server restarts`, async () => {
+  test(`hold ${hold}: a list goes on while names come and go, and the server restarts`, async () => {
     await using testServer = await ZookeeperTestServer.start();
     await checkListAmongChanges(testServer.engine({ hold }), () => testServer.server.restart());
   });
 }
 
-test("lists at the same time read the names once each, whoever goes on first", async () => {
+test("each of two lists at the same time reads the names once, in any order of pages", async () => {
   await using testServer = await ZookeeperTestServer.start();
   await fill(testServer, "session", 1, 600);
   const locks = testServer.locks();
@@ -54,7 +54,7 @@ test("lists at the same time read the names once each, whoever goes on first", a
   assert.ok(namesRead - before <= 6 * 2 * 600, `${namesRead - before} names were read`);
 });
 
-test("a cursor of another process goes on where that one was", async () => {
+test("a list goes on with the cursor of another process", async () => {
   await using testServer = await ZookeeperTestServer.start();
   await fill(testServer, "session", 1, 300);
   const [one, other] = [testServer.engine(), testServer.engine()];

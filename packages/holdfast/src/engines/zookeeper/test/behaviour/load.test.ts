@@ -1,4 +1,4 @@
-// What waiting and holding cost the servers, by their own count.
+// What waiting and holding cost the servers, by the servers' own counters.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -28,22 +28,23 @@ test("one release behind 200 exclusive waiters makes one watch fire", async () =
   const answers = [];
   for (const [i, one] of queue.entries()) {
     answers.push(await waiters.queue!.enqueue(one, now()));
-    // On a busy machine this takes longer than they would be kept without.
+    // On a busy machine this takes longer than waiters without heartbeats are kept.
     if (i % 25 === 24) await waiters.queue!.heartbeat(queue.slice(0, i + 1), now());
   }
   assert.ok(answers.every(({ kind }) => kind === "queued"));
-  // One for each waiter; and the holder.s own. That of the next in the queue is the second one.s as well.
+  // One for each waiter, and one of the holder on its own node. The next waiter also watches its own
+  // node, which the second waiter watches in the same session.
   await until("all watch", async () => (await zookeeper.server.metric("zk_watch_count")) === 201);
   const fired = () => zookeeper.server.metric("zk_sum_node_deleted_watch_count");
   const before = await fired();
   await holder.release([{ ...held, tombstoneMs: 0 }], now());
-  await until("the first is told", () => pushed.length === 1);
+  await until("the first push has come", () => pushed.length === 1);
   await sleep(200);
   assert.deepEqual(pushed, [queue[0]!.grantId]);
   assert.equal((await fired()) - before, 1);
 });
 
-test("permits of two are passed on whichever of the two holders leaves", async () => {
+test("a waiter with limit 2 is woken when either of the two holders leaves", async () => {
   for (const leaver of [0, 1]) {
     await soon(2_900, async () => {
       const resource = fresh();
@@ -54,9 +55,9 @@ test("permits of two are passed on whichever of the two holders leaves", async (
       engine.queue!.onGrant(({ grantId }) => pushed.push(grantId));
       for (const permit of permits) await engine.queue!.enqueue(permit, now());
       await engine.release([{ ...permits[leaver]!, tombstoneMs: 0 }], now());
-      const thirdMs = await until("the third is told", () => pushed.length === 1);
+      const thirdMs = await until("the third claim is granted", () => pushed.length === 1);
       await engine.release([{ ...permits[2]!, tombstoneMs: 0 }], now());
-      const fourthMs = await until("the fourth is told", () => pushed.length === 2);
+      const fourthMs = await until("the fourth claim is granted", () => pushed.length === 2);
       assert.deepEqual(pushed, [permits[2]!.grantId, permits[3]!.grantId]);
       return Math.max(thirdMs, fourthMs);
     });
@@ -83,8 +84,8 @@ test("an aborted wait leaves no watch behind", async () => {
   await lease.release();
 });
 
-test("a waiter whose predecessor gives up moves on, leaves no watch behind, and hears of its revocation", async () => {
-  // Another server: the watches that are counted must be theirs alone.
+test("a waiter whose predecessor withdraws moves on, leaves no watch behind, and hears of its revocation", async () => {
+  // A server of its own, because the server counts the watches of all clients.
   await using own = await ZookeeperTestServer.start();
   const resource = fresh();
   const [holder, second, third] = [own.locks(), own.locks(), own.locks()];
@@ -98,7 +99,8 @@ test("a waiter whose predecessor gives up moves on, leaves no watch behind, and 
   await own.untilWaiters(holder, resource, 2);
   controller.abort();
   assert.equal(await given, null);
-  // The holder's own, and the waiter's on the holder and, now that it is the next, its own.
+  // The watch of the holder on its own node, and those of the waiter on the holder and on its own
+  // node.
   await until("three watches are left", async () => (await watches()) === 3);
   await sleep(200);
   assert.equal(await watches(), 3);
@@ -106,10 +108,14 @@ test("a waiter whose predecessor gives up moves on, leaves no watch behind, and 
   const next = await waiting;
   await until("its own node is watched", async () => (await watches()) === 1);
   await holder.revoke(resource, { token: next.token });
-  await until("it is told long before its next renewal", () => next.signal.aborted, 20_000);
+  await until(
+    "its loss is reported long before its next renewal",
+    () => next.signal.aborted,
+    20_000,
+  );
 });
 
-// Ten thousand are in the long run.
+// The long test has ten thousand.
 test("1,000 leases of one process are kept by a handful of requests a second", async () => {
   await using own = await ZookeeperTestServer.start();
   await keepMany(own, 1_000);

@@ -1,6 +1,6 @@
-// A claim whose answer was lost is sent again with the same grantId, in a new session if need be. The
-// marker of its first grant, which was lost, must not be taken for that of the second, nor the other
-// way round.
+// A claim whose answer was lost is sent again with the same grantId, sometimes in a new session.
+// The marker of its first grant, which was lost, must not be mistaken for the marker of the second
+// grant.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -24,19 +24,19 @@ async function granted(engine: Engine, one: Claim): Promise<void> {
   await until("granted", see);
 }
 
-/** Held by a process that is cut off until its session is over. */
+/** A grant of a process that is cut off until its session is over. */
 async function lose(one: Claim): Promise<void> {
   const relay = await zookeeper.relay();
   const engine = zookeeper.engine({ hosts: `127.0.0.1:${relay.port}` });
   await granted(engine, one);
   relay.cut();
-  const contenders = async () =>
+  const nodes = async () =>
     (await zookeeper.children(`/holdfast/${one.resource}`)).filter((name) => /^x-/.test(name));
-  await until("its session is over", async () => (await contenders()).length === 0);
+  await until("its session is over", async () => (await nodes()).length === 0);
 }
 
 describe("lock-delays of claims that are repeated", { concurrency: 4 }, () => {
-  it("who looked at the first grant's marker does not start the second one's delay", async () => {
+  it("a late write to the marker of the first grant does not start the delay of the second grant", async () => {
     const resource = fresh();
     const lockDelayMs = 4_000;
     const one = claim(resource, { ttlMs: 1_000, lockDelayMs });
@@ -44,7 +44,7 @@ describe("lock-delays of claims that are repeated", { concurrency: 4 }, () => {
     const observer = zookeeper.engine({ hosts: watched.hosts });
     await observer.inspect(fresh(), now());
     await lose(one);
-    // Somebody sees that the holder is gone. That the delay counts from now is written down late.
+    // A client sees that the holder is gone. Its write of the time is held back.
     watched.holdNext("write");
     const seen = observer.inspect(resource, now(20_000));
     await until("the note is held back", () => watched.holds);
@@ -52,14 +52,14 @@ describe("lock-delays of claims that are repeated", { concurrency: 4 }, () => {
     const [next, again, last] = [zookeeper.engine(), zookeeper.engine(), zookeeper.engine()];
     await granted(next, other);
     await next.release([{ ...other, tombstoneMs: 0 }], now());
-    // The claim comes again, is granted again, and is lost again after the note arrived.
+    // The repeated claim is granted again, and is lost again after that write arrived.
     const relay = await zookeeper.relay();
     const repeated = zookeeper.engine({ hosts: `127.0.0.1:${relay.port}` });
     await granted(repeated, one);
-    watched.letGo();
+    watched.deliver();
     await seen;
     await sleep(lockDelayMs);
-    // It must ask while the second delay lasts, so it is connected before.
+    // This client must ask while the second delay lasts, so it connects before.
     await last.inspect(fresh(), now());
     relay.cut();
     const holders = async () => (await again.inspect(resource, now())).holders.length;
@@ -72,7 +72,7 @@ describe("lock-delays of claims that are repeated", { concurrency: 4 }, () => {
     await watched[Symbol.asyncDispose]();
   });
 
-  it("a claim that comes again, behind a waiter, does not let that waiter in early", async () => {
+  it("a repeated claim behind a waiter does not end the lock-delay for that waiter", async () => {
     const resource = fresh();
     const one = claim(resource, { ttlMs: 1_000, lockDelayMs: 60_000 });
     const [waiting, again] = [zookeeper.engine(), zookeeper.engine()];

@@ -1,4 +1,4 @@
-// A release is told the truth, although this process takes away by itself what nobody wants any more.
+// The answer to a release is true, although the process deletes unwanted nodes by itself.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,9 +7,9 @@ import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { fresh, ZookeeperTestServer } from "../support/test-server.fixture.js";
 
-/** Longer than a release is left alone before its node is taken away without it. */
+/** Longer than the process waits for a release before it deletes the node by itself. */
 const SLOW_MS = 1_300;
-/** Longer than it takes until what is over by then is looked for. */
+/** Longer than the interval in which the process looks for claims that are over. */
 const LOOK_MS = 300;
 const NOTICE_MS = 100;
 const TOMBSTONE_MS = 120_000;
@@ -27,22 +27,22 @@ async function held(lockDelayMs = 0) {
   const engine = zookeeper.engine({ hosts: `127.0.0.1:${relay.port}` });
   const one = claim(fresh(), { lockDelayMs });
   assert.equal((await engine.tryAcquire(one, now())).kind, "granted");
-  return { relay, engine, one, grave: { ...one, tombstoneMs: TOMBSTONE_MS } };
+  return { relay, engine, one, releaseRef: { ...one, tombstoneMs: TOMBSTONE_MS } };
 }
 
 test("a repeated release finds its grant, however slowly the server answers", async () => {
-  const { relay, engine, grave } = await held();
+  const { relay, engine, releaseRef } = await held();
   relay.hold();
-  const released = engine.release([grave], now());
+  const released = engine.release([releaseRef], now());
   await sleep(SLOW_MS);
   relay.deliver();
   assert.deepEqual(await released, [{ kind: "released" }]);
 });
 
 test("a slow release leaves no lock-delay behind", async () => {
-  const { relay, engine, one, grave } = await held(60_000);
+  const { relay, engine, one, releaseRef } = await held(60_000);
   relay.hold();
-  const released = engine.release([grave], now());
+  const released = engine.release([releaseRef], now());
   await sleep(SLOW_MS);
   relay.deliver();
   await released;
@@ -50,10 +50,10 @@ test("a slow release leaves no lock-delay behind", async () => {
   assert.equal(next.kind, "granted");
 });
 
-test("an answer about a grant that is being released deletes nothing", async () => {
-  const { relay, engine, one, grave } = await held();
-  const released = engine.release([grave], now());
-  // Asked before the release was known, as it were: it finds somebody whom nobody wants any more.
+test("a heartbeat of a grant that is being released deletes nothing", async () => {
+  const { relay, engine, one, releaseRef } = await held();
+  const released = engine.release([releaseRef], now());
+  // As if it was sent before the release: it finds a claim that nobody wants any more.
   const [answer] = await engine.queue!.heartbeat([one], now());
   relay.hold();
   assert.equal(answer!.kind, "unknown");
@@ -65,7 +65,7 @@ test("an answer about a grant that is being released deletes nothing", async () 
 test("a release that could not be sent has an unknown effect, and may still happen", async () => {
   const { relay, engine, one } = await held();
   relay.cut();
-  // Until it is noticed: what was sent before that is without an answer, and not unsent.
+  // Until the client notices it. A request that was sent before that is unanswered, not unsent.
   await sleep(NOTICE_MS);
   const [failed] = await engine.release([{ ...one, tombstoneMs: 0 }], now(300));
   assert.ok(failed?.kind === "failed" && failed.effect === "unknown");

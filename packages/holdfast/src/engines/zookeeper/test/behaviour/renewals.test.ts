@@ -1,4 +1,4 @@
-// Renewals that come in another order than they were sent in, and leases passed on inside a process.
+// Renewals that arrive in another order, and leases that are handed over inside a process.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,15 +18,18 @@ after(() => zookeeper[Symbol.asyncDispose]());
 
 for (const hold of ["session", "ttl"] as const) {
   describe(`renewals, hold ${hold}`, { concurrency: 4 }, () => {
-    it("a late copy of a shorter one does not end a grant early", async () => {
+    it("a late copy of a shorter renewal does not end a grant early", async () => {
       const [engine, other] = [zookeeper.engine({ hold }), zookeeper.engine({ hold })];
       const one = claim(fresh(), { ttlMs: 10_000 });
       await engine.tryAcquire(one, now());
       const [early, late] = [now(), now()];
       await engine.renew([{ ...one, ttlMs: 10_000 }], late);
       const [answer] = await engine.renew([{ ...one, ttlMs: 1_000 }], early);
-      assert.ok(answer?.kind === "renewed" && answer.ttlMs > 5_000, "what the later one gave");
-      // The end of a grant that nobody renews is for this engine to bring about, or for observers.
+      assert.ok(
+        answer?.kind === "renewed" && answer.ttlMs > 5_000,
+        "the time of the later renewal",
+      );
+      // This engine, or an observer, would end a grant that nobody renews.
       const end = performance.now() + 1_500;
       while (performance.now() < end) {
         assert.equal((await other.tryAcquire(claim(one.resource), now())).kind, "busy");
@@ -34,7 +37,7 @@ for (const hold of ["session", "ttl"] as const) {
       }
     });
 
-    it("a late one promises no more than there is", async () => {
+    it("the answer to a late renewal promises no more than what remains", async () => {
       const engine = zookeeper.engine({ hold });
       const one = claim(fresh(), { ttlMs: 10_000 });
       await engine.tryAcquire(one, now());
@@ -45,8 +48,8 @@ for (const hold of ["session", "ttl"] as const) {
       const late = { ...early, startedAt: now().startedAt };
       const [answer] = await engine.renew([{ ...one, ttlMs: 10_000 }], late);
       assert.ok(answer?.kind === "renewed");
-      // What the shorter one gave ends 2 s after it was sent. A timer may fire early: the end is
-      // compared, not what is left after the pause.
+      // The shorter renewal ends 2 s after it was sent. A timer may fire early, so the ends are
+      // compared, and not the remaining times.
       const end = answer.since + answer.ttlMs;
       assert.ok(end <= shorter.startedAt + 2_001, JSON.stringify({ answer, shorter }));
     });
@@ -63,7 +66,7 @@ for (const hold of ["session", "ttl"] as const) {
           engine.renew([{ ...one, index: 1 }], now()),
           other.revoke({ resource, token, force: false }, now()),
         ]);
-        // Whichever is first, the one to whom the lease was passed on is not revoked.
+        // In either order, the holder that the lease was handed to is not revoked.
         assert.equal(renewed!.kind, "renewed");
         const [holder] = (await other.inspect(resource, now())).holders;
         assert.deepEqual([holder?.token, holder?.revoked], [token + 1n, false]);
@@ -75,11 +78,11 @@ for (const hold of ["session", "ttl"] as const) {
 }
 
 describe("renewals of one session", () => {
-  it("a lease that was passed on is told once, and others cost nothing beside it", async () => {
+  it("the index of a handed-over lease is written once, and other leases need no request", async () => {
     const engine = zookeeper.engine();
     const claims = Array.from({ length: 20 }, () => claim(fresh(), { tokens: 5, ttlMs: 20_000 }));
-    const told: string[] = [];
-    engine.watch!.onChange((resource) => told.push(resource));
+    const changes: string[] = [];
+    engine.watch!.onChange((resource) => changes.push(resource));
     for (const one of claims) await engine.tryAcquire(one, now());
     const renew = async (index: number) => {
       const before = await zookeeper.server.metric("zk_packets_received");
@@ -90,16 +93,16 @@ describe("renewals of one session", () => {
     };
     await renew(0);
     await sleep(200);
-    told.length = 0;
+    changes.length = 0;
     const plain = await renew(0);
     const passedOn = await renew(1);
     const again = await renew(1);
-    // A sync for all; then the one node is written and watched anew. Keepalives come in between, the more
-    // the busier the machine is. One request for each lease would be 20.
+    // One request for the session, one write and one new watch. Keepalives come in between, more on
+    // a busy machine. One request for each lease would be 20.
     assert.ok(plain <= 10, `${plain} requests`);
     assert.ok(passedOn <= 13, `${passedOn} requests`);
     assert.ok(again <= 10, `${again} requests`);
-    assert.deepEqual(told, [], "what we write ourselves is no news");
+    assert.deepEqual(changes, [], "own writes are not reported");
   });
 
   it("an index that is written late does not hide a revocation of the later holder", async () => {
@@ -114,8 +117,8 @@ describe("renewals of one session", () => {
     const renewing = engine.renew([{ ...one, index: 1 }], now(20_000));
     await until("the index is held back", () => relay.holds);
     assert.equal(await other.revoke({ resource, token, force: false }, now()), "revoked");
-    relay.letGo();
-    assert.equal((await renewing)[0]!.kind, "renewed", "that was for the holder before");
+    relay.deliver();
+    assert.equal((await renewing)[0]!.kind, "renewed", "the revocation was for the holder before");
     const later = { resource, token: token + 1n, force: false };
     assert.equal(await other.revoke(later, now()), "revoked");
     const [last] = await engine.renew([{ ...one, index: 1 }], now());
@@ -124,18 +127,18 @@ describe("renewals of one session", () => {
   });
 });
 
-it("with records, a late renewal that somebody else overtook promises nothing", async () => {
+it("a late renewal of a record promises nothing, if another process renewed it later", async () => {
   const [engine, other] = [zookeeper.engine({ hold: "ttl" }), zookeeper.engine({ hold: "ttl" })];
   const one = claim(fresh(), { ttlMs: 10_000 });
   await engine.tryAcquire(one, now());
   const early = now();
   await other.renew([{ ...one, ttlMs: 10_000 }], now());
-  // When that was written, only who wrote it knows.
+  // Only the process that wrote the later renewal knows when it was written.
   const [answer] = await engine.renew([{ ...one, ttlMs: 5_000 }], early);
   assert.ok(answer?.kind === "renewed" && answer.ttlMs === 0);
 });
 
-it("a forced revocation does not hit the one to whom the lease was passed on", async () => {
+it("a late forced revocation does not end a grant that was handed over since", async () => {
   for (const lockDelayMs of [0, 500]) {
     await using relay = await HoldingRelay.start(zookeeper.server.port);
     const [admin, other] = [zookeeper.engine({ hosts: relay.hosts }), zookeeper.engine()];
@@ -148,7 +151,7 @@ it("a forced revocation does not hit the one to whom the lease was passed on", a
     await until("it is under way", () => relay.holds);
     const passedOn = { ...one, ttlMs: 10_000, index: 1 };
     assert.equal((await other.renew([passedOn], now()))[0]!.kind, "renewed");
-    relay.letGo();
+    relay.deliver();
     assert.equal(await revoking, "gone");
     assert.equal((await other.renew([passedOn], now()))[0]!.kind, "renewed");
     const inUse = { resource: one.resource, token: token + 1n, force: true };

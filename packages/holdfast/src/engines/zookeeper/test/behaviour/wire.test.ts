@@ -1,4 +1,4 @@
-// The client against a real server, and against peers that are broken on purpose.
+// The client with a real server, and with servers that are broken on purpose.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { createConnection, createServer, type Server, type Socket } from "node:net";
@@ -9,16 +9,15 @@ import { systemClock } from "../../../../core/runtime/clock.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
+import { CODES } from "../../wire/codes.js";
 import { JuteReader, JuteWriter } from "../../wire/jute.js";
+import { failedPart, multi } from "../../wire/multi.js";
 import {
-  CODES,
   check,
   create,
   exists,
-  failedPart,
   getChildren,
   getData,
-  multi,
   remove,
   setData,
   sync,
@@ -41,7 +40,7 @@ const ask = <T>(
   operation: Parameters<Session["ask"]>[0] & { read(f: JuteReader): T },
 ) => session.ask(operation, systemClock.now() + 5_000);
 
-test("records are read as they were written, and nothing is read beyond them", () => {
+test("the reader reads fields as they were written, and nothing beyond the packet", () => {
   const bytes = new JuteWriter()
     .int(-7)
     .long(-(2n ** 63n))
@@ -64,7 +63,7 @@ test("records are read as they were written, and nothing is read beyond them", (
   }
 });
 
-test("the operations do what they say, and Python's kazoo sees the same", async () => {
+test("each operation has its effect, and Python's kazoo sees the same", async () => {
   const session = zookeeper.session();
   const root = `/${fresh("ops")}`;
   const made = await ask(session, create(root, Buffer.from("one"), "persistent", "open"));
@@ -108,16 +107,16 @@ test("a multi runs whole or not at all, and says which part failed", async () =>
   assert.equal((await ask(session, exists(`${root}/a`))).err, CODES.ok, "the first was undone");
 });
 
-test("what the engine stores can be read by others, and holds no grantId", async () => {
+test("the nodes of the engine are readable for other programs, and contain no grantId", async () => {
   const resource = fresh();
   const engine = zookeeper.engine();
   const held = claim(resource, { label: "o'brien 锁", mode: "shared", limit: 3, tokens: 5 });
   await engine.tryAcquire(held, now());
   const seen = kazoo(`
 import json
-room = "/holdfast/${resource}"
-name = zk.get_children(room)[0]
-data, stat = zk.get(room + "/" + name)
+path = "/holdfast/${resource}"
+name = zk.get_children(path)[0]
+data, stat = zk.get(path + "/" + name)
 print(json.dumps([name, json.loads(data), stat.ephemeralOwner != 0]))`);
   const [name, data, ephemeral] = JSON.parse(seen);
   assert.match(name, /^s3-[0-9a-f]{32}-\d{10}$/);
@@ -127,7 +126,7 @@ print(json.dumps([name, json.loads(data), stat.ephemeralOwner != 0]))`);
   assert.equal(ephemeral, true);
 });
 
-test("a session survives its connection, and hears of what changed meanwhile", async () => {
+test("a session outlives its connection, and hears of changes in between", async () => {
   const relay = await zookeeper.relay();
   const session = zookeeper.session({ hosts: [{ host: "127.0.0.1", port: relay.port }] });
   const root = `/${fresh("watched")}`;
@@ -144,7 +143,7 @@ test("a session survives its connection, and hears of what changed meanwhile", a
   await zookeeper.ask(remove(paths[1]!));
   await sleep(100);
   relay.mend();
-  await until("both changes are told", () => heard.length === 2);
+  await until("both changes are reported", () => heard.length === 2);
   await sleep(100);
   assert.deepEqual(heard.sort(), [paths[0], paths[1]]);
   assert.equal((await ask(session, exists(paths[2]!))).err, CODES.ok, "ephemeral nodes stay");
@@ -175,7 +174,7 @@ test("a server that hangs is noticed, and another one is used with the same sess
   assert.equal((await ask(session, exists(path))).err, CODES.ok);
 });
 
-test("packets cut into bytes are read whole", async () => {
+test("packets that arrive byte by byte are read whole", async () => {
   const relay = await dripping(zookeeper.server.port);
   const session = zookeeper.session({ hosts: [{ host: "127.0.0.1", port: portOf(relay) }] });
   const path = `/${fresh("drip")}`;
@@ -192,7 +191,7 @@ for (const [what, nonsense] of [
   ["a packet too short to be a welcome", Buffer.from([0, 0, 0, 2, 0, 0])],
   ["an end", null],
 ] as const) {
-  test(`a peer that answers with ${what} is left for the next`, async () => {
+  test(`the client goes to the next server after ${what}`, async () => {
     const broken = createServer((socket) => {
       socket.on("error", () => {});
       if (nonsense === null) socket.end();
@@ -210,7 +209,7 @@ for (const [what, nonsense] of [
   });
 }
 
-test("an answer to nothing that was asked ends the connection, not the session", async () => {
+test("an answer without a request ends the connection, not the session", async () => {
   const relay = await dripping(
     zookeeper.server.port,
     Buffer.from([0, 0, 0, 16, 0, 0x7f, 0, 0, ...EMPTY_HEADER]),
@@ -239,26 +238,26 @@ test("a restarted server still knows the session", async () => {
   await session.close();
 });
 
-test("what is not proven by the leader is not counted", () => {
+test("the proof counts only majority answers", () => {
   const proof = new Proof(8_000);
   assert.equal(proof.leaseMs, 6_000);
   assert.equal(timeoutFor(6_000), 8_000);
   proof.opened(0, true);
   assert.equal(proof.since, 0);
-  // Reads and pings are answered by a follower that may have lost its leader.
+  // A follower that lost its leader still answers reads and pings.
   for (let at = 100; at <= 5_000; at += 100) proof.answered(at, at + 10, false);
   assert.equal(proof.since, 0);
-  // Kept up every eighth, the send of the last answer counts whole.
+  // With a keepalive every eighth of the timeout, the last answered request counts.
   for (let at = 6_000; at <= 12_000; at += 1_000) proof.answered(at, at + 5, true);
   assert.equal(proof.since, 12_000);
-  // After a long silence a single answer proves that the session lives, not that it lives anew.
+  // After a long silence one answer proves that the session lives, not that its time began anew.
   proof.answered(17_000, 17_005, true);
   assert.equal(proof.since, 12_000 + 2_000);
 });
 
 const EMPTY_HEADER = new Array<number>(12).fill(0);
 
-/** Passes on what the server says byte by byte; and first of all, once, something of its own. */
+/** Passes the bytes of the server on one by one. The first connection starts with other bytes. */
 async function dripping(port: number, first?: Buffer): Promise<Server> {
   let said = first === undefined;
   const server = createServer((client: Socket) => {

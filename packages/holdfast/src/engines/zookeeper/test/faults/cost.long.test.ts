@@ -1,4 +1,4 @@
-// Law L23, with what the server works.
+// Law L23, with the processor time of the server.
 import { after, before, describe, it } from "node:test";
 import { processorTimeUs, startZooKeeper, type ZooKeeperServer } from "@holdfast/servers";
 import { excusedCost } from "../../../../conformance/excused-cost.fixture.js";
@@ -16,9 +16,9 @@ after(() => server.stop());
 
 const EXCUSES = {
   session: [
-    // Beside 2,000 it is 1.6 times as much as beside 50: more of them make that plain.
-    ...excusedCost(["L23.2"], 6_000, "getChildren reads all who wait"),
-    ...excusedCost(["L23.3"], 2_000, "getChildren reads all who hold"),
+    // Beside 2,000 waiters the cost is 1.6 times that beside 50. More waiters make it plain.
+    ...excusedCost(["L23.2"], 6_000, "getChildren reads all waiters"),
+    ...excusedCost(["L23.3"], 2_000, "getChildren reads all holders"),
   ],
   ttl: excusedCost(["L23.3"], 500, "all holders of a resource are in one record"),
 };

@@ -1,4 +1,4 @@
-// Three servers: hung, killed, all restarted. And servers with bounds of their own.
+// Three servers that hang, are killed or restart, and servers with their own bounds on sessions.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -16,7 +16,7 @@ import { fresh } from "../support/test-server.fixture.js";
 let ensemble: ZooKeeperEnsemble;
 
 before(async () => {
-  // A leader that hangs is given up after a second, by those who follow it and by those who join it.
+  // Members give up a leader that hangs after a second, both its followers and those that join it.
   ensemble = await startZooKeeperEnsemble({ config: ["initLimit=20", "syncLimit=20"] });
 });
 
@@ -31,12 +31,12 @@ test("a holder outlives every server that hangs, one after the other", async () 
     member.pause();
     const end = performance.now() + 5_200;
     while (performance.now() < end) {
-      assert.ok(lease.held, "the lease was lost to a server that hangs");
+      assert.ok(lease.held, "the lease was lost because a server hangs");
       if (lease.remainingMs() < 200) danger++;
       await sleep(20);
     }
     member.resume();
-    // One that is still coming back and the next one that hangs would be two out of three.
+    // A member that is still joining and the next one that hangs would be two of three.
     await ensemble.whole();
     await until("renewed", () => renews(lease));
   }
@@ -56,7 +56,7 @@ test("grants survive a restart of all servers, and tokens go on rising", async (
   await until("renewed", () => renews(lease), 50_000);
   assert.ok(lease.held);
   await using third = await connect(ensemble.url);
-  assert.equal(await third.tryAcquire(one), null, "nobody else got in");
+  assert.equal(await third.tryAcquire(one), null, "nobody else was granted the resource");
   const next = await third.acquire(other, { waitMs: 30_000 });
   assert.ok(next.token > before.token);
   assert.equal(await lease.release(), "released");
@@ -77,7 +77,8 @@ test("a grant that was left behind keeps its time when another server leads", as
     await leader.kill();
     await ensemble.leader();
     await using locks = await connect(url);
-    // Two leaders are two clocks: this one counts from what it sees, and lets nobody in too early.
+    // Two leaders have two clocks. The engine counts from its own observation, and grants nobody
+    // too early.
     const tries = async () => (await locks.tryAcquire(resource).catch(() => null)) !== null;
     await until("it is over", tries);
     const tookMs = performance.now() - started;
@@ -87,7 +88,7 @@ test("a grant that was left behind keeps its time when another server leads", as
   }
 });
 
-test("a server's bounds on sessions shorten leases, and are kept", async () => {
+test("leases are shorter if the servers grant shorter sessions", async () => {
   await using server: ZooKeeperServer = await startZooKeeper({
     config: ["maxSessionTimeout=6000"],
   });
@@ -97,7 +98,7 @@ test("a server's bounds on sessions shorten leases, and are kept", async () => {
   const remainingMs = lease.remainingMs();
   assert.ok(remainingMs <= 4_500, `${remainingMs} ms of a session of 6,000`);
   await sleep(6_500);
-  assert.ok(lease.held, "renewed as often as it needs");
+  assert.ok(lease.held, "it is renewed in time");
   await lease.release();
 });
 

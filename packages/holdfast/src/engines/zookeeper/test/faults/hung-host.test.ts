@@ -1,4 +1,4 @@
-// One host of three hangs: it takes connections and says nothing.
+// One host of three hangs: it accepts connections and never answers.
 import assert from "node:assert/strict";
 import { createServer, type Socket } from "node:net";
 import { after, before, test } from "node:test";
@@ -34,7 +34,7 @@ after(async () => {
   await zookeeper[Symbol.asyncDispose]();
 });
 
-/** The same server twice: whichever of the two is asked answers. */
+/** Two relays to one server, so that both answer. */
 function hosts(): string {
   const { port } = zookeeper.server;
   return `127.0.0.1:${hung.port},127.0.0.1:${port},127.0.0.1:${port}`;

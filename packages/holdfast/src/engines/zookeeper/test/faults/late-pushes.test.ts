@@ -1,4 +1,4 @@
-// The push of a grant that comes after core was told of the grant in another way.
+// A push of a grant that core knows already from an answer.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,7 +8,7 @@ import { until } from "../../../../test-support/until.fixture.js";
 import { HoldingRelay } from "../support/holding-relay.fixture.js";
 import { fresh, ZookeeperTestServer } from "../support/test-server.fixture.js";
 
-/** Longer than a pushed grant is kept that nobody claims. */
+/** Longer than an unconfirmed pushed grant is kept. */
 const UNCLAIMED_MS = 4_000;
 
 let zookeeper: ZookeeperTestServer;
@@ -23,24 +23,24 @@ test("a push after the heartbeat that granted does not shorten the grant", async
   await using relay = await HoldingRelay.start(zookeeper.server.port);
   const [engine, other] = [zookeeper.engine({ hosts: relay.hosts }), zookeeper.engine()];
   const resource = fresh();
-  // With a lock-delay nobody takes over without a question, so the push comes late.
+  // With a lock-delay a waiter must ask before it takes over, so the push comes late.
   const [holder, waiter] = [claim(resource), claim(resource, { lockDelayMs: 200 })];
   assert.equal((await other.tryAcquire(holder, now())).kind, "granted");
   assert.equal((await engine.queue!.enqueue(waiter, now())).kind, "queued");
   const pushed: string[] = [];
   engine.queue!.onGrant(({ grantId }) => pushed.push(grantId));
-  // The heartbeat and what the end of the holder makes the waiter ask arrive in one go.
+  // The heartbeat and the request of the waiter after the release arrive together.
   relay.holdNext("other");
   const heartbeat = engine.queue!.heartbeat([waiter], now());
   await until("the heartbeat is under way", () => relay.holds);
   await other.release([{ ...holder, tombstoneMs: 0 }], now());
   await sleep(200);
-  relay.letGo();
+  relay.deliver();
   const [answer] = await heartbeat;
   assert.equal(answer!.kind, "granted");
   await sleep(UNCLAIMED_MS);
   const next = await other.tryAcquire(claim(resource), now());
-  assert.equal(next.kind, "busy", "the waiter was granted ten seconds");
+  assert.equal(next.kind, "busy", "the grant lasts for ten seconds");
   const [renewed] = await engine.renew([{ ...waiter, ttlMs: 10_000 }], now());
   assert.equal(renewed!.kind, "renewed");
   assert.ok(pushed.length <= 1);

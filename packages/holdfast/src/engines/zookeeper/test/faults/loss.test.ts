@@ -1,4 +1,4 @@
-// What a holder is told, and when: connections lost, servers that hang, sessions that expire.
+// Losses of leases: lost connections, servers that hang, sessions that expire.
 import assert from "node:assert/strict";
 import { createConnection, createServer } from "node:net";
 import { after, before, describe, it } from "node:test";
@@ -20,7 +20,7 @@ before(async () => {
 after(() => zookeeper[Symbol.asyncDispose]());
 
 describe("loss", { concurrency: 4 }, () => {
-  it("a holder that is cut off silently loses its lease before anybody else is let in", async () => {
+  it("a holder that is cut off in silence loses its lease before the next waiter is granted", async () => {
     const resource = fresh();
     const relay = await zookeeper.relay();
     const [ours, other] = [
@@ -31,17 +31,17 @@ describe("loss", { concurrency: 4 }, () => {
     const waiting = other.acquire(resource, { waitMs: 30_000 });
     await zookeeper.untilWaiters(other, resource, 1);
     relay.hang();
-    const told = lossOf(lease).then(() => "told");
-    const first = await Promise.race([told, waiting.then(() => "granted")]);
-    assert.equal(first, "told");
+    const lost = lossOf(lease).then(() => "lost");
+    const first = await Promise.race([lost, waiting.then(() => "granted")]);
+    assert.equal(first, "lost");
     assert.equal(lease.held, false);
-    assert.equal(await told, "told");
+    assert.equal(await lost, "lost");
     const next = await waiting;
     assert.ok(next.token > lease.token);
     relay.mend();
   });
 
-  it("a connection that is lost and found again costs no lease", async () => {
+  it("a lease survives a lost connection that is soon replaced", async () => {
     const relay = await zookeeper.relay();
     const locks = zookeeper.locks({ hosts: `127.0.0.1:${relay.port}` });
     const leases = await Promise.all(
@@ -72,13 +72,13 @@ describe("loss", { concurrency: 4 }, () => {
     const again = await locks.acquire(leases[0]!.resource, { ttlMs: 1_500, retry: [50, 50, 50] });
     assert.ok(again.token > leases[0]!.token);
     await longer.renew();
-    assert.ok(longer.held, "a session of another ttl is another session");
+    assert.ok(longer.held, "another ttl has another session");
   });
 
-  it("a store that comes back empty is used again", async () => {
+  it("a server that comes back empty is used again", async () => {
     const relay = await zookeeper.relay();
     const locks = zookeeper.locks({ hosts: `127.0.0.1:${relay.port}` });
-    // So that we have seen more than an empty server has.
+    // The client must have seen more than an empty server has.
     for (let i = 0; i < 5; i++) await (await locks.acquire(fresh(), { ttlMs: 1_000 })).release();
     const lease = await locks.acquire(fresh(), { ttlMs: 1_000 });
     await using empty = await startZooKeeper();
@@ -87,11 +87,11 @@ describe("loss", { concurrency: 4 }, () => {
     relay.mend();
     await lossOf(lease);
     const acquires = () => locks.acquire(fresh(), { ttlMs: 1_000 }).catch(() => null);
-    await until("it is served", async () => (await acquires()) !== null);
+    await until("an acquire succeeds", async () => (await acquires()) !== null);
     await locks.close();
   });
 
-  it("a holder is told at once when its node is deleted by hand", async () => {
+  it("a lease is lost at once when its node is deleted by hand", async () => {
     const resource = fresh();
     const locks = zookeeper.locks();
     const lease = await locks.acquire(resource, { ttlMs: 60_000 });
@@ -118,7 +118,7 @@ describe("loss", { concurrency: 4 }, () => {
     assert.ok((await waiting).held);
   });
 
-  it("a create whose answer is lost is found by its name, and stays one node", async () => {
+  it("a claim whose answer is lost finds its node by the name, and makes no second one", async () => {
     const resource = fresh();
     const relay = await zookeeper.relay();
     const engine = zookeeper.engine({ hosts: `127.0.0.1:${relay.port}` });
@@ -150,7 +150,7 @@ describe("loss", { concurrency: 4 }, () => {
     await engine.tryAcquire(first, now());
     await engine.release([{ ...first, tombstoneMs: 0 }], now());
     const one = claim(resource, terms);
-    // The answer to the create comes through, the queue that was asked for with it does not.
+    // The answer to the create passes. The answer with the queue does not.
     relay.cutAfterNextPacket();
     const answer = await engine.queue!.enqueue(one, now(10_000));
     assert.equal(relay.cuts(), 1);
@@ -160,7 +160,7 @@ describe("loss", { concurrency: 4 }, () => {
     relay.close();
   });
 
-  it("a create that was given up blocks nobody, though its answer never came", async () => {
+  it("the node of an aborted claim blocks nobody, although its answer never came", async () => {
     const resource = fresh();
     const relay = await zookeeper.relay();
     const locks = zookeeper.locks({ hosts: `127.0.0.1:${relay.port}` });
@@ -176,12 +176,12 @@ describe("loss", { concurrency: 4 }, () => {
     const other = zookeeper.locks();
     const lease = await other.acquire(resource, { waitMs: 30_000 });
     assert.ok(lease.held);
-    const contenders = async () => (await other.inspect(resource)).waiters.length;
-    await until("nobody else is in the queue", async () => (await contenders()) === 0);
+    const waiters = async () => (await other.inspect(resource)).waiters.length;
+    await until("nobody else is in the queue", async () => (await waiters()) === 0);
   });
 });
 
-/** A relay that can let one more packet of the server's through, and then break the connection. */
+/** A relay that can pass one more packet of the server, and then break the connection. */
 async function scissors(target: number) {
   let [armed, cuts] = [false, 0];
   const server = createServer((client) => {
@@ -202,7 +202,7 @@ async function scissors(target: number) {
     });
   });
   await new Promise<void>((go) => server.listen(0, "127.0.0.1", go));
-  // A test that fails before it closes this must still end.
+  // A test that fails before it closes the relay must still end.
   server.unref();
   return {
     port: (server.address() as { port: number }).port,

@@ -1,16 +1,17 @@
-// A follower that is cut off from its leader answers pings and reads for a while, as if nothing had
-// happened. The leader ends the sessions of its clients meanwhile.
+// A follower that is cut off from its leader still answers pings and reads for a while. In this
+// time the leader ends the sessions of its clients.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Relay, startZooKeeperEnsemble } from "@holdfast/servers";
 import { connect } from "../../../../connect.js";
 import { hostInstant, systemClock } from "../../../../core/runtime/clock.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { CODES, exists } from "../../wire/operations.js";
+import { CODES } from "../../wire/codes.js";
+import { exists } from "../../wire/operations.js";
 import { Session } from "../../wire/session.js";
 import { fresh } from "../support/test-server.fixture.js";
 
-test("a holder on a follower that is cut off loses its lease before anybody else is let in", async () => {
+test("a holder on a follower that is cut off loses its lease before the next waiter is granted", async () => {
   const relays: Relay[] = [];
   const from = new Map<Relay, number>();
   const between = async (member: number, _to: number, port: number) => {
@@ -30,7 +31,7 @@ test("a holder on a follower that is cut off loses its lease before anybody else
     await using other = await connect(leader.url);
     const session = new Session(
       {
-        // So long that it asks the leader nothing meanwhile.
+        // So long that the follower asks the leader nothing in this time.
         ...{ hosts: [{ host: "127.0.0.1", port: follower.port }], timeoutMs: 600_000 },
         ...{ tls: null, digest: null },
       },
@@ -48,12 +49,12 @@ test("a holder on a follower that is cut off loses its lease before anybody else
     const next = await waiting;
     const grantedAt = hostInstant();
     clearInterval(looking);
-    assert.equal(lease.held, false, "held while another one was granted the resource");
+    assert.equal(lease.held, false, "held while another claim was granted the resource");
     assert.ok(lastHeldAt < grantedAt);
     assert.ok(next.token > lease.token);
-    // It is the follower's own fault: it still answers who asks it alone.
+    // The follower must still answer reads, or the test proves nothing.
     const answer = await session.ask(exists("/zookeeper"), systemClock.now() + 2_000);
-    assert.equal(answer.err, CODES.ok, "the follower has noticed, and nothing was tried");
+    assert.equal(answer.err, CODES.ok, "the follower has noticed, so the test proves nothing");
     await session.close();
   } finally {
     await Promise.all(relays.map((relay) => relay.close()));

@@ -1,4 +1,4 @@
-// The only server stands still for a while, for longer than half of a call's time.
+// The only server pauses for longer than half of a call's time.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";

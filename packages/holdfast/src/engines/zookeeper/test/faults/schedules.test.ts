@@ -1,4 +1,4 @@
-// Answers that are lost, events that come twice, sessions that end in the queue.
+// Lost answers, events that come twice, and sessions that end while their claims wait.
 import assert from "node:assert/strict";
 import { createConnection, createServer } from "node:net";
 import { after, before, describe, it } from "node:test";
@@ -18,7 +18,7 @@ after(() => zookeeper[Symbol.asyncDispose]());
 
 describe("schedules", { concurrency: 4 }, () => {
   for (const lockDelayMs of [0, 60_000]) {
-    it(`a release whose answer is lost is one, with a lock-delay of ${lockDelayMs}`, async () => {
+    it(`a release whose answer is lost answers released, with a lock-delay of ${lockDelayMs}`, async () => {
       const resource = fresh();
       const relay = await zookeeper.relay();
       const [ours, other] = [
@@ -57,13 +57,13 @@ describe("schedules", { concurrency: 4 }, () => {
     assert.equal(await released, "released");
     await next.renew();
     assert.equal(next.held, true);
-    const contenders = (await zookeeper.children(`/holdfast/${resource}`)).filter((name) =>
+    const nodes = (await zookeeper.children(`/holdfast/${resource}`)).filter((name) =>
       name.startsWith("x-"),
     );
-    assert.equal(contenders.length, 1);
+    assert.equal(nodes.length, 1);
   });
 
-  it("events that come twice grant once", async () => {
+  it("a waiter is granted once when its events come twice", async () => {
     const resource = fresh();
     const echo = await echoOfEvents(zookeeper.server.port);
     const [holder, engine] = [
@@ -77,17 +77,17 @@ describe("schedules", { concurrency: 4 }, () => {
     engine.queue!.onGrant(({ grantId }) => pushed.push(grantId));
     for (const one of queue) await engine.queue!.enqueue(one, now());
     await holder.release([{ ...held, tombstoneMs: 0 }], now());
-    await until("the first is told", () => pushed.length > 0 && echo.doubled() > 0);
+    await until("the first push has come", () => pushed.length > 0 && echo.doubled() > 0);
     await sleep(200);
     assert.deepEqual(pushed, [queue[0]!.grantId]);
     await engine.release([{ ...queue[0]!, tombstoneMs: 0 }], now());
-    await until("the second is told", () => pushed.length > 1);
+    await until("the second push has come", () => pushed.length > 1);
     await sleep(200);
     assert.deepEqual(pushed, [queue[0]!.grantId, queue[1]!.grantId]);
     echo.close();
   });
 
-  it("a waiter whose session ended re-enters the queue behind those who came since", async () => {
+  it("a waiter whose session ended enters the queue again, behind the waiters that came since", async () => {
     const resource = fresh();
     const relay = await zookeeper.relay();
     const [holder, next] = [zookeeper.locks(), zookeeper.locks()];
@@ -100,7 +100,7 @@ describe("schedules", { concurrency: 4 }, () => {
       return one;
     });
     await zookeeper.untilWaiters(holder, resource, 1);
-    // Connections stay, and what the servers say lies there unread until its session is over.
+    // Connections stay open, and nothing passes until the session is over.
     relay.hang();
     await zookeeper.untilWaiters(holder, resource, 0);
     const acquiring = next.acquire(resource, { ttlMs: 20_000 });
@@ -116,7 +116,7 @@ describe("schedules", { concurrency: 4 }, () => {
   });
 });
 
-/** A relay that lets every event pass twice. */
+/** A relay that passes every event twice. */
 async function echoOfEvents(target: number) {
   let doubled = 0;
   const server = createServer((client) => {

@@ -1,4 +1,4 @@
-// A process that was stopped for nearly as long as its session lives, and goes on as if nothing had been.
+// A process that was stopped for nearly as long as its session lives, and then goes on.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
@@ -22,16 +22,20 @@ test("a lease that a process takes right after it was stopped lasts its whole ti
   await using other = new Locks(zookeeperEngine({ hosts: leader.hosts }));
   await using stopped = new Locks(zookeeperEngine({ hosts: follower.hosts }));
   await stopped.once(fresh(), { atMostMs: AT_MOST_MS }, () => {});
-  // Kept alive a few times, as any session.
+  // The session is kept alive a few times, as usual.
   await sleep(1_500);
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, STOPPED_MS);
   const { tookMs, hadMs } = await nextAfter(fresh(), stopped, other, follower);
   assert.ok(hadMs >= AT_LEAST_MS, `it had ${hadMs} ms when it began`);
-  // A follower tells the leader twice a tick whom it has heard of, and may do so just before it hangs.
+  // A follower tells the leader twice a tick which sessions it heard from, maybe just before it
+  // hangs.
   assert.ok(tookMs >= AT_LEAST_MS, `the next run began after ${tookMs} ms`);
 });
 
-/** Runs once while its server hangs, so that nothing can be left behind; how long that keeps others out. */
+/**
+ * Calls once while the server hangs, so that its grant cannot be left behind. Returns for how long
+ * the grant keeps others out.
+ */
 async function nextAfter(
   resource: string,
   stopped: Locks,
@@ -54,7 +58,7 @@ async function nextAfter(
   try {
     const tookMs = () => performance.now() - began;
     const runs = async () => (await other.once(resource, times, () => {})).ran;
-    await until("the next", async () => tookMs() > AT_LEAST_MS || (await runs()), 20_000);
+    await until("another once runs", async () => tookMs() > AT_LEAST_MS || (await runs()), 20_000);
     return { tookMs: tookMs(), hadMs };
   } finally {
     server.resume();

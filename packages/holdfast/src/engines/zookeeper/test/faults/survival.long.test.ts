@@ -27,8 +27,8 @@ const members: Survival["members"] = [0, 1, 2].map((i) => ({
   },
 }));
 
-// The members take two seconds to miss a leader that hangs, and elect another one; a lease was last renewed up
-// to a third of its ttl before, and must see it through.
+// The members take two seconds to notice a leader that hangs, and then elect another one. A lease
+// was renewed up to a third of its ttl before, and must last until then.
 const TTL_MS = 8_000;
 
 for (const hold of ["session", "ttl"] as const) {

@@ -1,11 +1,11 @@
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 
-// A packet of the server's: its length, the request's number, the zxid, an error code, and a body.
+// A packet of the server: its length, the number of the request, the zxid, an error code, a body.
 const HEADER = { length: 4, xid: 4, code: 16, end: 20 } as const;
 
 type Garble = (packet: Buffer) => Buffer;
 
-/** Ways in which an answer can be wrong, whatever it is an answer to. */
+/** Ways in which any answer can be wrong. */
 const SHAPES: Readonly<Record<string, Garble>> = {
   "a header cut short": (packet) => framed(packet.subarray(HEADER.length, 14)),
   "a body cut short": (packet) => {
@@ -31,7 +31,7 @@ const SHAPES: Readonly<Record<string, Garble>> = {
   },
 };
 
-/** A relay that alters what the server answers. Greetings and events pass as they are. */
+/** A relay that alters the answers of the server. Welcomes and events pass as they are. */
 export class GarblingRelay implements AsyncDisposable {
   static readonly shapes: readonly string[] = Object.keys(SHAPES);
   readonly #server: Server;
@@ -77,15 +77,15 @@ export class GarblingRelay implements AsyncDisposable {
     }
     client.on("data", (bytes) => upstream.write(bytes));
     let unread: Buffer = Buffer.alloc(0);
-    let greeted = false;
+    let welcomed = false;
     upstream.on("data", (bytes: Buffer) => {
       unread = Buffer.concat([unread, bytes]);
       while (unread.length >= 4 && unread.length >= 4 + unread.readInt32BE(0)) {
         const packet = unread.subarray(0, 4 + unread.readInt32BE(0));
         unread = unread.subarray(packet.length);
-        // The first packet is a greeting and has no number; those of events and the like are negative.
-        const isAnswer = greeted && packet.readInt32BE(HEADER.xid) >= 0;
-        greeted = true;
+        // The first packet is the welcome and has no number. Numbers of events are negative.
+        const isAnswer = welcomed && packet.readInt32BE(HEADER.xid) >= 0;
+        welcomed = true;
         client.write(isAnswer && this.#garble !== null ? this.#garble(packet) : packet);
       }
     });

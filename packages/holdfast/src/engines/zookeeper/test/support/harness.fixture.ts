@@ -16,7 +16,7 @@ import { trueRecord, trueSessions } from "./truth.fixture.js";
 const OPEN_MS = 10_000;
 const ADMIN_MS = 60_000;
 
-/** The server or servers that a test file started; known only when they run. */
+/** The servers of a test file. They are known only when they run. */
 export interface Servers {
   hosts: string;
   members: readonly ZooKeeperServer[];
@@ -29,7 +29,7 @@ interface Wire extends AsyncDisposable {
   readonly port: number;
 }
 
-/** Laws with a chroot of their own each, so that several can run at a time. */
+/** A harness that gives each law a chroot of its own, so that several laws run at a time. */
 export function harness(servers: Servers, more: More = {}, excuses: Excuse[] = []): Harness {
   const relays = new Map<Engine, readonly Relay[]>();
   const chroots = new AsyncLocalStorage<string>();
@@ -62,7 +62,7 @@ export function harness(servers: Servers, more: More = {}, excuses: Excuse[] = [
       return `zookeeper://${servers.hosts}${chroot()}?hold=${more.hold ?? "session"}`;
     },
     open: async () => (await openRelayed()).engine,
-    // What the last law left is below another node, and goes with its sessions.
+    // The nodes of the last law are below another chroot, and end with their sessions.
     reset: () => chroots.enterWith(`/laws-${randomBytes(6).toString("hex")}`),
     sever: (engine) => {
       const between = relays.get(engine)!;
@@ -108,11 +108,11 @@ export function harness(servers: Servers, more: More = {}, excuses: Excuse[] = [
   };
 }
 
-/** Registers the laws: most of them wait for a session to end, so several do it at a time. */
+/** Registers the laws. Most of them wait for a session to end, so several run at a time. */
 export function registerLaws(name: string, laws: Harness, atATime: number): void {
   const all: [title: string, run: () => Promise<void>][] = [];
   checkLaws(laws, (title, run) => all.push([title, run]));
-  // What keeps this process alive is looked at by these, or they restart or outrun the servers.
+  // These laws look at what keeps this process alive, or they restart or overload the servers.
   const isAlone = ([title]: (typeof all)[number]) => /^(L5\.1[12]|L6\.10|L10|L12)\b/.test(title);
   describe(`${name}, one at a time`, () => {
     for (const [title, run] of all.filter(isAlone)) it(title, run);
@@ -122,7 +122,7 @@ export function registerLaws(name: string, laws: Harness, atATime: number): void
   });
 }
 
-/** Records are judged by observers, so it is for them that time passes: all that are there. */
+/** Observers judge records, so time passes for all open engines. */
 function judging(engines: ReadonlyMap<Engine, unknown>) {
   const age = async (resource: string, ms: number) => {
     const call = { startedAt: systemClock.now(), timeoutMs: OPEN_MS, order: 1 };

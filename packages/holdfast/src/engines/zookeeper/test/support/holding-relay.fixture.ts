@@ -1,6 +1,6 @@
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 
-/** What a request is for; one in a transaction is named after the transaction's first part. */
+/** What a request does. A transaction counts as its first operation. */
 export type RequestKind = "create" | "write" | "removal" | "other";
 
 type Fate = "passes" | "held" | "unanswered";
@@ -8,8 +8,8 @@ type Fate = "passes" | "held" | "unanswered";
 const OPCODES = { remove: 2, setData: 5, check: 13, multi: 14, create: 15 } as const;
 
 /**
- * A relay that holds back a request of one kind, and everything that follows it on the same connection:
- * as in the socket of a server that hangs. What is held back arrives when it is let go, in order.
+ * A relay that holds back a request of one kind, and everything that follows on the same
+ * connection, like the socket of a server that hangs. `deliver` sends what was held back, in order.
  */
 export class HoldingRelay implements AsyncDisposable {
   readonly #server: Server;
@@ -47,7 +47,10 @@ export class HoldingRelay implements AsyncDisposable {
     this.#next = { kind, fate: "held" };
   }
 
-  /** The next request of this kind arrives, and instead of its answer the connection breaks; the last one, then. */
+  /**
+   * The next request of this kind arrives, and the connection breaks before its answer. With isLast
+   * no new connection is accepted.
+   */
   loseAnswerTo(kind: RequestKind, { isLast = false } = {}): void {
     this.#next = { kind, fate: "unanswered" };
     this.#isLast = isLast;
@@ -62,10 +65,10 @@ export class HoldingRelay implements AsyncDisposable {
     return [...this.#links].some((link) => link.holds);
   }
 
-  /** Everything arrives now. */
-  letGo(): void {
+  /** Sends everything that was held back. */
+  deliver(): void {
     this.#next = null;
-    for (const link of this.#links) link.letGo();
+    for (const link of this.#links) link.deliver();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -74,7 +77,7 @@ export class HoldingRelay implements AsyncDisposable {
   }
 }
 
-/** One connection. The server's end stays open while something is held back for it. */
+/** One connection. The connection to the server stays open while something is held back. */
 class Link {
   readonly #upstream: Socket;
   readonly #client: Socket;
@@ -99,7 +102,7 @@ class Link {
         const fate = this.#held === null && this.#greeted ? fateOf(kindOf(packet)) : "passes";
         if (fate === "held") this.#held = [];
         if (fate === "unanswered") this.#isMute = true;
-        // The first packet is a greeting and has no number.
+        // The first packet is the hello and has no number.
         this.#greeted = true;
         if (this.#held === null) upstream.write(packet);
         else this.#held.push(packet);
@@ -111,7 +114,7 @@ class Link {
     return this.#held !== null;
   }
 
-  letGo(): void {
+  deliver(): void {
     const held = this.#held;
     this.#held = null;
     if (held !== null) this.#upstream.write(Buffer.concat(held));
@@ -132,7 +135,10 @@ class Link {
   }
 }
 
-/** A length, the request's number, the opcode; in a transaction the opcode of its first part follows. */
+/**
+ * A packet has its length, the number of the request, and the opcode. In a transaction the opcode
+ * of the first part follows.
+ */
 function kindOf(packet: Buffer): RequestKind {
   const opcode = packet.readInt32BE(8);
   const first = opcode === OPCODES.multi ? packet.readInt32BE(12) : opcode;

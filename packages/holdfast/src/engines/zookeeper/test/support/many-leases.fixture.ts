@@ -4,7 +4,7 @@ import type { Lease } from "../../../../core/holding/lease.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { fresh, type ZookeeperTestServer } from "./test-server.fixture.js";
 
-/** Holds so many leases in one process, and counts what the server is asked meanwhile. */
+/** Holds so many leases in one process, and counts the requests that keep them. */
 export async function keepMany(zookeeper: ZookeeperTestServer, count: number): Promise<void> {
   const locks = zookeeper.locks();
   const names = Array.from({ length: count }, () => fresh());
@@ -14,7 +14,7 @@ export async function keepMany(zookeeper: ZookeeperTestServer, count: number): P
     const options = { ttlMs: 10_000, callTimeoutMs: 10_000 };
     leases.push(...(await Promise.all(some.map((name) => locks.acquire(name, options)))));
   }
-  // Each node is watched once; from then on renewals ask for nothing but the session.
+  // Each node is watched once. From then on renewals need one request for the session.
   const watched = async () => (await zookeeper.server.metric("zk_watch_count")) >= count;
   await until("all are watched", watched, 20_000);
   await sleep(500);

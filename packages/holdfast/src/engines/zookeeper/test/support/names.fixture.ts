@@ -1,12 +1,13 @@
 import { createHash } from "node:crypto";
 import { systemClock } from "../../../../core/runtime/clock.js";
-import { writeLedger } from "../../ttl/record.js";
-import { create, multi, type Operation } from "../../wire/operations.js";
+import { writeLockRecord } from "../../ttl/lock-record.js";
+import { multi } from "../../wire/multi.js";
+import { create, type Operation } from "../../wire/operations.js";
 import type { ZookeeperTestServer } from "./test-server.fixture.js";
 
 const AT_ONCE = 100;
-// A busy machine may stop the server for seconds, and this is no test of that.
-const PATIENCE_MS = 60_000;
+// A busy machine may stop the server for seconds, which this fixture must outlast.
+const TIMEOUT_MS = 60_000;
 const NOTHING = Buffer.alloc(0);
 const TERMS = {
   mode: "exclusive",
@@ -15,11 +16,11 @@ const TERMS = {
   ttlMs: 600_000,
   lockDelayMs: 0,
 } as const;
-const HOLDING = { beat: 0, order: 0, index: 0, revoked: false, left: false };
+const UNCHANGED = { beat: 0, order: 0, index: 0, revoked: false, left: false };
 
 /**
- * name-<first> to name-<last>, held by somebody; sooner than by asking for them one by one. The nodes of
- * a session would end with it, so these stay.
+ * Makes holders of name-<first> to name-<last>, many in one request. Nodes of a session would end
+ * with it, so these are persistent.
  */
 export async function fill(
   testServer: ZookeeperTestServer,
@@ -28,9 +29,9 @@ export async function fill(
   last: number,
 ) {
   const folder = hold === "session" ? "/holdfast" : "/holdfast-ttl";
-  const session = testServer.session({ timeoutMs: PATIENCE_MS });
+  const session = testServer.session({ timeoutMs: TIMEOUT_MS });
   const ask = (operation: Operation<unknown>) =>
-    session.ask(operation, systemClock.now() + PATIENCE_MS);
+    session.ask(operation, systemClock.now() + TIMEOUT_MS);
   await ask(node(folder, NOTHING));
   const write = hold === "session" ? claimed : recorded;
   for (let from = first; from <= last; from += AT_ONCE) {
@@ -43,16 +44,16 @@ export async function fill(
   await session.close();
 }
 
-function claimed(room: string): Operation<unknown>[] {
+function claimed(path: string): Operation<unknown>[] {
   const data = Buffer.from(JSON.stringify({ ...TERMS, label: "somebody" }));
-  return [node(room, NOTHING), node(`${room}/x-${hashOf(room)}-0000000000`, data)];
+  return [node(path, NOTHING), node(`${path}/x-${hashOf(path)}-0000000000`, data)];
 }
 
 function recorded(path: string): Operation<unknown>[] {
   const hash = hashOf(path);
-  const holding = { ...TERMS, ...HOLDING, token: "1024", label: "somebody" };
-  const ledger = { grants: { [hash]: holding }, graves: new Map<string, number>() };
-  return [node(path, writeLedger(hash, ledger)), node(`${path}/${hash}`, NOTHING)];
+  const grant = { ...TERMS, ...UNCHANGED, token: "1024", label: "somebody" };
+  const record = { grants: { [hash]: grant }, tombstones: new Map<string, number>() };
+  return [node(path, writeLockRecord(hash, record)), node(`${path}/${hash}`, NOTHING)];
 }
 
 function node(path: string, data: Buffer): Operation<unknown> {

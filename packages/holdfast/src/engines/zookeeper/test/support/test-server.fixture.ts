@@ -34,7 +34,7 @@ export class ZookeeperTestServer extends TestServer {
     return this.closesEngine(zookeeperEngine({ hosts: this.server.hosts, ...options }));
   }
 
-  /** As another process would have it: its own sessions and connections. */
+  /** Locks with sessions and connections of their own, as in another process. */
   locks(options: Options = {}): Locks {
     return this.locksOn(this.engine(options));
   }
@@ -51,7 +51,7 @@ export class ZookeeperTestServer extends TestServer {
     return session;
   }
 
-  /** By hand, past the engine. */
+  /** Sends a request without the engine. */
   async ask<T>(operation: Operation<T>): Promise<T | null> {
     this.#admin ??= this.session();
     return (await this.#admin.ask(operation, systemClock.now() + 5_000)).value;

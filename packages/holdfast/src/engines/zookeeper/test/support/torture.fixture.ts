@@ -29,7 +29,7 @@ export async function zookeeperPlace(hold: "session" | "ttl"): Promise<Place> {
   const { location } = resolveZookeeper({ hosts: "h", hold });
   const hosts = servers.members.map(({ port }) => ({ host: "127.0.0.1", port }));
   const reader = new Session({ hosts, timeoutMs: READER_MS, tls: null, digest: null }, () => {});
-  // A member that is still joining counts for nothing: two would be out at once.
+  // A member that is still joining does not serve. With another fault two would be out at once.
   const whenWhole = (fault: BackendFault): BackendFault => ({
     ...fault,
     inflict: async (random) => {

@@ -1,23 +1,23 @@
 import type { ZooKeeperServer } from "@holdfast/servers";
 import type { TrueGrant } from "../../../../conformance/index.js";
 import { hostInstant, systemClock } from "../../../../core/runtime/clock.js";
-import { TOKEN_RANGE } from "../../record.js";
+import { TOKEN_RANGE } from "../../node-record.js";
 import { getChildren, getData, type Operation, type Stat, sync } from "../../wire/operations.js";
 import type { Session } from "../../wire/session.js";
 
 const ASK_MS = 5_000;
 // Servers end sessions at the next multiple of their tickTime, which is 50 ms here.
 const TICK_MS = 50;
-const CONTENDER = /^(x|s\d+)-[0-9a-f]{32}-(?:left-([0-9a-f]+)-)?(-?\d{9,10})$/;
+const QUEUE_MEMBER = /^(x|s\d+)-[0-9a-f]{32}-(?:left-([0-9a-f]+)-)?(-?\d{9,10})$/;
 
 async function ask<T>(session: Session, operation: Operation<T>): Promise<T | null> {
   return (await session.ask(operation, systemClock.now() + ASK_MS)).value;
 }
 
 /**
- * The holders of a resource: the first node if it is exclusive, else the shared ones at the head. An
- * ephemeral node lives as long as its session: the servers say when they last answered it, on the
- * monotonic clock of this host, and what its timeout is.
+ * The holders of a resource: the first node if it is exclusive, else the shared ones at the head.
+ * An ephemeral node lives as long as its session. The servers say when they last answered a
+ * session, on the monotonic clock of this host, and the timeout of the session.
  */
 export async function trueSessions(
   session: Session,
@@ -28,7 +28,7 @@ export async function trueSessions(
   const names = (await ask(session, getChildren(resourcePath)))?.names ?? [];
   const queue = names
     .flatMap((name) => {
-      const [, kind, left, number] = CONTENDER.exec(name) ?? [];
+      const [, kind, left, number] = QUEUE_MEMBER.exec(name) ?? [];
       return kind === undefined ? [] : [{ name, kind, left, number: Number(number) }];
     })
     .sort((a, b) => a.number - b.number);
@@ -48,7 +48,7 @@ export async function trueSessions(
   return grants;
 }
 
-/** Observers count from when they saw the last change, which is when it was written or later. */
+/** Observers count from their sight of the last change, so at the earliest from its write. */
 export async function trueRecord(session: Session, path: string): Promise<readonly TrueGrant[]> {
   await ask(session, sync(path));
   const node = await ask(session, getData(path));
@@ -66,14 +66,14 @@ function lastChange({ mtime }: Stat): bigint {
   return mtime;
 }
 
-/** The servers' clock is this host's. They cut off what is less than a millisecond. */
+/** The servers use the clock of this host, and round down to milliseconds. */
 function ageMs(since: bigint): number {
   return Math.max(0, Date.now() - Number(since) - 1);
 }
 
 async function sessionLeftMs(members: readonly ZooKeeperServer[], owner: bigint): Promise<number> {
   const mark = `sid=0x${owner.toString(16)},`;
-  // A member that hung knows nothing, or of a connection that has moved: the last answer counts.
+  // A member that hung knows no connection, or one that has moved. The last answer counts.
   const asked = members.map((member) => member.command("cons").catch(() => ""));
   const lines = (await Promise.all(asked)).flatMap((answer) => answer.split("\n"));
   const ends = lines
@@ -82,7 +82,7 @@ async function sessionLeftMs(members: readonly ZooKeeperServer[], owner: bigint)
       const [timeoutMs, answeredAt] = ["to", "lresp"].map((word) =>
         Number(new RegExp(`,${word}=(\\d+)`).exec(line)?.[1]),
       );
-      // A connection that was answered nothing yet tells nothing.
+      // A connection without an answer says nothing.
       return answeredAt! === 0 ? -Infinity : answeredAt! + timeoutMs! + TICK_MS;
     })
     .filter((end) => end > -Infinity);

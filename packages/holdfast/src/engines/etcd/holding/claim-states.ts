@@ -5,9 +5,9 @@ import { type CallTimes, onCoreClock } from "../client/deadlines.js";
 import type { LeasePool } from "../leases/lease-pool.js";
 import type { Leases } from "../leases/leases.js";
 import type { Notifications } from "../notifications/notifications.js";
-import type { Holds, Waits } from "../queue/claim-answer.js";
 import { readRecord } from "../queue/key-record.js";
 import { tokenOf, viewsOf } from "../queue/queue.js";
+import type { Holds, Waits } from "../queue/queue-answer.js";
 import type { WaiterKeys } from "../queue/waiter-keys.js";
 import type { PushedGrants } from "./pushed-grants.js";
 import {

@@ -4,10 +4,10 @@ import { emit } from "../../../events.js";
 import type { CallTimes } from "../client/deadlines.js";
 import type { Leases } from "../leases/leases.js";
 import type { Watches } from "../notifications/watches.js";
-import type { ClaimAnswer, Holds } from "../queue/claim-answer.js";
 import { readRecord } from "../queue/key-record.js";
 import type { Keys } from "../queue/keys.js";
 import { isSame, type Predecessor } from "../queue/queue.js";
+import type { Holds, QueueAnswer } from "../queue/queue-answer.js";
 import { HEAD_SIZE } from "../queue/queue-reader.js";
 import type { QueueTurns } from "../queue/queue-turns.js";
 import type { TrackedClaims, WaitingClaim } from "./tracked-claims.js";
@@ -109,7 +109,7 @@ export class PushedGrants {
       const isLast = lastBefore !== null && ended !== null && isSame(lastBefore, ended);
       const isAll = isLast && !waiting.deletionSent && this.#isFresh(self.lease, at);
       const record = readRecord(self)!;
-      const answer: ClaimAnswer = isAll
+      const answer: QueueAnswer = isAll
         ? { kind: "holds", self, record, marker: null }
         : await turns.take(ref.resource, self, times.deadline);
       if (!isStill()) return;

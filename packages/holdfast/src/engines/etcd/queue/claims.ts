@@ -2,10 +2,10 @@ import type { Claim } from "../../../engine.js";
 import type { EtcdClient } from "../client/client.js";
 import { absent, empty, found, get, nested, put, type RawTxn } from "../client/requests.js";
 import { type LeasePair, type LeasePool, puts } from "../leases/lease-pool.js";
-import { type ClaimAnswer, type Holds, holdsAfter } from "./claim-answer.js";
 import { newRecord, writeRecord } from "./key-record.js";
 import type { Keys } from "./keys.js";
 import type { LongQueues } from "./long-queues.js";
+import { type Holds, holdsAfter, type QueueAnswer } from "./queue-answer.js";
 import type { QueueReader } from "./queue-reader.js";
 import type { QueueTurns } from "./queue-turns.js";
 import type { WaiterKeys } from "./waiter-keys.js";
@@ -32,9 +32,9 @@ export class Claims {
     this.#tools = tools;
   }
 
-  tryAcquire(claim: Claim, deadline: number, isOver: () => boolean): Promise<ClaimAnswer> {
+  tryAcquire(claim: Claim, deadline: number, isOver: () => boolean): Promise<QueueAnswer> {
     const { client, leasePool, queueReader, turns } = this.#tools;
-    return leasePool.on(claim, deadline, async (pair): Promise<ClaimAnswer> => {
+    return leasePool.on(claim, deadline, async (pair): Promise<QueueAnswer> => {
       if (isOver()) return { kind: "gone", why: "unknown" };
       const { keyRange, key, take, tombstone } = this.#operationsFor(claim, pair);
       const first = await client.txn(
@@ -58,10 +58,10 @@ export class Claims {
     });
   }
 
-  enqueue(claim: Claim, deadline: number, isOver: () => boolean): Promise<ClaimAnswer> {
+  enqueue(claim: Claim, deadline: number, isOver: () => boolean): Promise<QueueAnswer> {
     const { client, leasePool, queueReader, turns, waiterKeys, longQueues, engineId } = this.#tools;
     const { resource, ttlMs } = claim;
-    return leasePool.on(claim, deadline, async (pair): Promise<ClaimAnswer> => {
+    return leasePool.on(claim, deadline, async (pair): Promise<QueueAnswer> => {
       const { keyRange, key, take, tombstone } = this.#operationsFor(claim, pair);
       const { id: lease } = await leasePool.freshOfWaiter(ttlMs, deadline);
       if (isOver()) return { kind: "gone", why: "unknown" };
@@ -89,7 +89,7 @@ export class Claims {
   }
 
   /** The queue admits this claim. Whether it still does is known once the key exists. */
-  async #join(claim: Claim, deadline: number): Promise<ClaimAnswer> {
+  async #join(claim: Claim, deadline: number): Promise<QueueAnswer> {
     const { client, keys, leasePool, turns, waiterKeys, engineId } = this.#tools;
     const { resource, grantId } = claim;
     const key = keys.claimKey(resource, grantId);
@@ -127,6 +127,6 @@ export class Claims {
 }
 
 /** The answer for a claim that does not wait. */
-function unlessWaiting(answer: ClaimAnswer): ClaimAnswer {
+function unlessWaiting(answer: QueueAnswer): QueueAnswer {
   return answer.kind === "waits" ? { kind: "busy", holders: answer.holders } : answer;
 }

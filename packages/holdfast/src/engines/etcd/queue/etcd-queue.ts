@@ -16,9 +16,9 @@ import type { ClaimStates } from "../holding/claim-states.js";
 import type { PushedGrants } from "../holding/pushed-grants.js";
 import type { TrackedClaims } from "../holding/tracked-claims.js";
 import type { CancelledClaims } from "./cancelled-claims.js";
-import type { ClaimAnswer } from "./claim-answer.js";
 import type { Claims } from "./claims.js";
 import type { Heartbeats } from "./heartbeats.js";
+import type { QueueAnswer } from "./queue-answer.js";
 import type { WaiterKeys } from "./waiter-keys.js";
 
 interface Tools {
@@ -57,11 +57,11 @@ export class EtcdQueue implements QueueFacet {
     const { heartbeats, trackedClaims, claimStates } = this.#tools;
     const times = this.#enter(call);
     const known = new Set(waiters.filter((ref) => this.#extend(ref, times.at)));
-    return heartbeats.beat(waiters, times.deadline, async (ref, claimAnswer) => {
-      if (claimAnswer.kind === "failed") return claimAnswer;
+    return heartbeats.beat(waiters, times.deadline, async (ref, queueAnswer) => {
+      if (queueAnswer.kind === "failed") return queueAnswer;
       // The claim was released during the read, so the reading is out of date.
       if (known.has(ref) && trackedClaims.isOver(ref)) return { kind: "unknown" };
-      const answer = await this.#record(ref, claimAnswer, times).catch(failedRequest);
+      const answer = await this.#record(ref, queueAnswer, times).catch(failedRequest);
       if (answer.kind !== "gone") return answer;
       claimStates.forget(ref);
       return { kind: "unknown" };
@@ -71,7 +71,7 @@ export class EtcdQueue implements QueueFacet {
   readonly withdraw = async (ref: GrantRef, call: Call): Promise<Withdrawn | Granted> => {
     const { heartbeats, waiterKeys, trackedClaims, claimStates } = this.#tools;
     const times = this.#enter(call);
-    const asIs = async (_: GrantRef, answer: ClaimAnswer | Failed) => answer;
+    const asIs = async (_: GrantRef, answer: QueueAnswer | Failed) => answer;
     const [answer] = await heartbeats.beat([ref], times.deadline, asIs);
     if (answer?.kind === "failed") throw answer.error;
     // A push may have granted the claim after it was read as waiting. This answer also tells core.
@@ -99,7 +99,7 @@ export class EtcdQueue implements QueueFacet {
 
   async #record(
     ref: GrantRef,
-    answer: ClaimAnswer,
+    answer: QueueAnswer,
     times: CallTimes,
   ): Promise<Granted | Queued | Gone> {
     const { claimStates } = this.#tools;

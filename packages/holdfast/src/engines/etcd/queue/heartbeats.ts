@@ -6,11 +6,11 @@ import { countOf, found, get, type KeyValue, range } from "../client/requests.js
 import type { TrackedClaims, WaitingClaim } from "../holding/tracked-claims.js";
 import type { LeasePool } from "../leases/lease-pool.js";
 import type { SharedLease } from "../leases/leases.js";
-import type { ClaimAnswer } from "./claim-answer.js";
 import { readRecord } from "./key-record.js";
 import { type Keys, markersIn } from "./keys.js";
 import { isFarBehind, MOST_HOLDERS } from "./long-queues.js";
 import { type Predecessor, Queue, type QueueMember } from "./queue.js";
+import type { QueueAnswer } from "./queue-answer.js";
 import { HEAD_SIZE, type QueueReader } from "./queue-reader.js";
 import type { QueueTurns } from "./queue-turns.js";
 import type { WaiterKeys } from "./waiter-keys.js";
@@ -45,13 +45,13 @@ export class Heartbeats {
   async beat<T>(
     waiters: readonly GrantRef[],
     deadline: number,
-    answer: (ref: GrantRef, claimAnswer: ClaimAnswer | Failed) => Promise<T>,
+    answer: (ref: GrantRef, queueAnswer: QueueAnswer | Failed) => Promise<T>,
   ): Promise<T[]> {
     const answers = new Map<GrantRef, T>();
     const works = batches(waiters).map(async ([resource, refs]) => {
-      const claimAnswers = await this.#ofResource(resource, refs, deadline).catch(failed(refs));
+      const queueAnswers = await this.#ofResource(resource, refs, deadline).catch(failed(refs));
       const answered = refs.map(async (ref, i) =>
-        answers.set(ref, await answer(ref, claimAnswers[i]!)),
+        answers.set(ref, await answer(ref, queueAnswers[i]!)),
       );
       await Promise.all(answered);
     });
@@ -63,7 +63,7 @@ export class Heartbeats {
     resource: string,
     refs: readonly GrantRef[],
     deadline: number,
-  ): Promise<(ClaimAnswer | Failed)[]> {
+  ): Promise<(QueueAnswer | Failed)[]> {
     const known = refs.flatMap((ref) => this.#tools.trackedClaims.waiter(ref) ?? []);
     await Promise.all(known.map(({ self }) => this.#keepReady(self, deadline)));
     const far = known.length === refs.length ? await this.#farBehind(known, deadline) : null;
@@ -104,7 +104,7 @@ export class Heartbeats {
   async #farBehind(
     known: readonly WaitingClaim[],
     deadline: number,
-  ): Promise<(ClaimAnswer | Failed)[] | null> {
+  ): Promise<(QueueAnswer | Failed)[] | null> {
     const at = systemClock.now();
     const isFar = (one: WaitingClaim) => isFarBehind(one, at) && one.interests.length > 0;
     if (!known.every(isFar)) return null;
@@ -129,7 +129,7 @@ export class Heartbeats {
     self: KeyValue,
     holders: readonly QueueMember[],
     deadline: number,
-  ): Promise<ClaimAnswer | Failed> {
+  ): Promise<QueueAnswer | Failed> {
     try {
       const { id } = await this.#keepReady(self, deadline);
       const own = await this.#tools.waiterKeys.moveTo(id, self, deadline);
@@ -144,7 +144,7 @@ export class Heartbeats {
     queue: Queue,
     self: KeyValue | undefined,
     deadline: number,
-  ): Promise<ClaimAnswer> {
+  ): Promise<QueueAnswer> {
     const record = self === undefined ? null : readRecord(self);
     if (self === undefined || record === null) return { kind: "gone", why: "unknown" };
     const member = queue.find(self.key);

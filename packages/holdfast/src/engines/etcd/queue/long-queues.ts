@@ -3,9 +3,9 @@ import type { Claim } from "../../../engine.js";
 import type { EtcdClient } from "../client/client.js";
 import { absent, countKeys, countOf, found, get, put } from "../client/requests.js";
 import type { TrackedClaims, WaitingClaim } from "../holding/tracked-claims.js";
-import type { ClaimAnswer } from "./claim-answer.js";
 import { newRecord, readRecord, writeRecord } from "./key-record.js";
 import { type Keys, markersIn } from "./keys.js";
+import type { QueueAnswer } from "./queue-answer.js";
 import { HEAD_SIZE, type QueueReader } from "./queue-reader.js";
 import type { QueueTurns } from "./queue-turns.js";
 import type { WaiterKeys } from "./waiter-keys.js";
@@ -56,7 +56,7 @@ export class LongQueues {
     { self: ahead, holders, readAt }: WaitingClaim,
     lease: string,
     deadline: number,
-  ): Promise<ClaimAnswer> {
+  ): Promise<QueueAnswer> {
     const { client, keys, queueReader, turns, waiterKeys, engineId } = this.#tools;
     const { resource, grantId } = claim;
     const [keyRange, key] = [keys.rangeOf(resource), keys.claimKey(resource, grantId)];

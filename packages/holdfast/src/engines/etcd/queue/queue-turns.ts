@@ -12,9 +12,9 @@ import {
   unchanged,
 } from "../client/requests.js";
 import { type LeasePair, type LeasePool, puts } from "../leases/lease-pool.js";
-import { type ClaimAnswer, holdsAfter, overAnswer } from "./claim-answer.js";
 import { type KeyRecord, readRecord, writeRecord } from "./key-record.js";
 import { type Keys, markersIn } from "./keys.js";
+import { holdsAfter, overAnswer, type QueueAnswer } from "./queue-answer.js";
 import type { QueueReader, QueueSnapshot } from "./queue-reader.js";
 import type { WaiterKeys } from "./waiter-keys.js";
 
@@ -50,7 +50,7 @@ export class QueueTurns {
    * A key before this waiter has ended. If it was the only one, the transaction that finds this out
    * also marks the waiter as a holder: a hand-over is one notification and one transaction.
    */
-  take(resource: string, self: KeyValue, deadline: number): Promise<ClaimAnswer> {
+  take(resource: string, self: KeyValue, deadline: number): Promise<QueueAnswer> {
     const record = readRecord(self)!;
     const keyRange = this.#keys.rangeOf(resource);
     return this.#leasePool.on(record, deadline, async (pair) => {
@@ -75,7 +75,7 @@ export class QueueTurns {
   }
 
   /** The claim was sent before, and its key was found: it holds, or it keeps its place. */
-  async takeAgain(resource: string, own: KeyValue, deadline: number): Promise<ClaimAnswer> {
+  async takeAgain(resource: string, own: KeyValue, deadline: number): Promise<QueueAnswer> {
     const record = readRecord(own)!;
     const over = overAnswer(record);
     if (over !== null) return over;
@@ -91,7 +91,7 @@ export class QueueTurns {
     answer: RawTxn,
     lease: string,
     deadline: number,
-  ): Promise<ClaimAnswer> {
+  ): Promise<QueueAnswer> {
     const [own] = found(answer, 1);
     if (found(answer, 0).length > 0 || own === undefined) return { kind: "gone", why: "unknown" };
     const again = await this.takeAgain(resource, own, deadline);
@@ -106,7 +106,7 @@ export class QueueTurns {
     self: KeyValue,
     snapshot: QueueSnapshot,
     deadline: number,
-  ): Promise<ClaimAnswer> {
+  ): Promise<QueueAnswer> {
     const { queue, complete, nearest, behind } = snapshot;
     const record = readRecord(self)!;
     const over = overAnswer(record);
@@ -130,7 +130,7 @@ export class QueueTurns {
   }
 
   /** Marks a waiter as a holder in its key, which makes it a holder for good. */
-  async markAsHolder(self: KeyValue, deadline: number): Promise<ClaimAnswer> {
+  async markAsHolder(self: KeyValue, deadline: number): Promise<QueueAnswer> {
     let current = self;
     for (let changes = 0; changes < MOST_CHANGES; changes++) {
       const record = readRecord(current)!;

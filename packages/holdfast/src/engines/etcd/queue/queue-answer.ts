@@ -5,7 +5,7 @@ import { type KeyRecord, writeRecord } from "./key-record.js";
 import type { Predecessor, QueueMember } from "./queue.js";
 
 /** What etcd says about a claim. */
-export type ClaimAnswer = Holds | Waits | Refused | Gone;
+export type QueueAnswer = Holds | Waits | Refused | Gone;
 
 export interface Holds {
   readonly kind: "holds";

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import type { RetryStrategy } from "./core/acquiring/retry.js";
-import { type Known, refuseUnknown } from "./core/input/known-options.js";
+import { type Advice, type Known, refuseUnknown } from "./core/input/known-options.js";
 import { type Clock, systemClock } from "./core/runtime/clock.js";
 import type { EngineTraits, Mode } from "./engine.js";
 import { show, UnsupportedError, UsageError } from "./errors.js";
@@ -89,6 +89,8 @@ const DEFAULTS: Known<Omit<AcquireOptions, "signal">> = {
 const ACQUIRE: Known<AcquireOptions> = { ...DEFAULTS, signal: true };
 const CONNECT: Known<ConnectOptions> = { defaults: true, drift: true, cohort: true, clock: true };
 const COHORT: Known<CohortBudget> = { handOvers: true, ms: true };
+/** Options of engines that are parameters of a URL too. */
+const ENGINE_OPTIONS = ["prefix", "schema", "hold", "idleMs", "listen", "spin", "tls", "replicas"];
 
 /** All options with their values decided: what the rest of the core works with. */
 export interface Terms {
@@ -117,8 +119,9 @@ export interface ConnectTerms {
   readonly clock: Clock;
 }
 
-export function resolveConnect(options: ConnectOptions): ConnectTerms {
-  refuseUnknown(options, CONNECT, "connect");
+/** url: whether the connection is made by a URL. */
+export function resolveConnect(options: ConnectOptions, url = false): ConnectTerms {
+  refuseUnknown(options, CONNECT, "connect", placeOf(url));
   const { defaults = {}, cohort = {} } = options;
   refuseUnknown(defaults, DEFAULTS, "defaults");
   refuseUnknown(cohort, COHORT, "cohort");
@@ -137,6 +140,19 @@ export function resolveConnect(options: ConnectOptions): ConnectTerms {
     handOverMs,
     clock: options.clock ?? systemClock,
   });
+}
+
+/** Says where an option belongs that somebody gave to connect itself. */
+function placeOf(url: boolean): Advice {
+  return (name) => {
+    if (Object.hasOwn(DEFAULTS, name)) return `; write { defaults: { ${name} } }`;
+    if (Object.hasOwn(COHORT, name)) return `; write { cohort: { ${name} } }`;
+    if (!ENGINE_OPTIONS.includes(name)) return "";
+    const place = url
+      ? `write ?${name}= in the URL`
+      : "give it to the function that makes the engine";
+    return `; it is an option of the engine: ${place}`;
+  };
 }
 
 /** Checks one acquire's options against each other and against the engine, before any I/O. */

@@ -91,6 +91,7 @@ const CONNECT: Known<ConnectOptions> = { defaults: true, drift: true, cohort: tr
 const COHORT: Known<CohortBudget> = { handOvers: true, ms: true };
 /** Options of engines that are parameters of a URL too. */
 const ENGINE_OPTIONS = ["prefix", "schema", "hold", "idleMs", "listen", "spin", "tls", "replicas"];
+const DAY_MS = 86_400_000;
 
 /** All options with their values decided: what the rest of the core works with. */
 export interface Terms {
@@ -222,10 +223,25 @@ export function resolveAcquire(
 }
 
 export function checkTtl(value: number, engineName: string, traits: EngineTraits): number {
-  const ttlMs = whole("ttlMs", value, 1);
-  const { minMs, maxMs } = traits.ttl;
-  if (ttlMs >= minMs && ttlMs <= maxMs) return ttlMs;
-  throw wrong("ttlMs", ttlMs, `${minMs} to ${maxMs}, which is what ${engineName} can keep`);
+  return withinTtl("ttlMs", value, engineName, traits);
+}
+
+/** name: the option that decides the ttl. */
+export function withinTtl(
+  name: string,
+  value: unknown,
+  engineName: string,
+  { ttl: { minMs, maxMs } }: EngineTraits,
+): number {
+  const isWithin = Number.isSafeInteger(value) && (value as number) >= minMs;
+  if (isWithin && (value as number) <= maxMs) return value as number;
+  const range = `${minMs} to ${maxMs} (${time(minMs)} to ${time(maxMs)})`;
+  throw wrong(name, value, `a whole number from ${range}, which is what ${engineName} can keep`);
+}
+
+function time(ms: number): string {
+  if (ms > DAY_MS && ms % DAY_MS === 0) return `${ms / DAY_MS} days`;
+  return ms >= 1_000 ? `${ms / 1_000} s` : `${ms} ms`;
 }
 
 /** An option that is undefined means its default, as everywhere in JavaScript. */

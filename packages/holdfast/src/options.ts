@@ -1,7 +1,7 @@
-import { hostname } from "node:os";
 import type { RetryStrategy } from "./core/acquiring/retry.js";
 import { type Advice, type Known, refuseUnknown } from "./core/input/known-options.js";
 import { type Clock, systemClock } from "./core/runtime/clock.js";
+import { OWN_LABEL } from "./core/runtime/own-label.js";
 import type { EngineTraits, Mode } from "./engine.js";
 import { show, UnsupportedError, UsageError } from "./errors.js";
 
@@ -295,10 +295,8 @@ function oneOf<T>(name: string, value: T, allowed: readonly T[]): T {
   throw wrong(name, value, allowed.map((a) => JSON.stringify(a)).join(" or "));
 }
 
-const DEFAULT_LABEL = `${hostname()}/${process.pid}`;
-
 function label(value: unknown): string {
-  if (value === undefined) return DEFAULT_LABEL;
+  if (value === undefined) return OWN_LABEL;
   if (typeof value === "string" && value.length <= MAX_LABEL && !value.includes("\0")) return value;
   throw wrong("label", value, `a string of at most ${MAX_LABEL} characters without NUL`);
 }

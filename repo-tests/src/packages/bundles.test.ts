@@ -49,7 +49,7 @@ function sampleOf(app: string): string {
 
 /** The commands of the page: each bundles app.mjs into the file that it names. */
 function commandsOf(): readonly (readonly [command: string, outfile: string])[] {
-  const [, text = ""] = /^```sh\n(esbuild [^]*?)^```$/m.exec(read(PAGE)) ?? [];
+  const [, text = ""] = /^```sh\n(esbuild [\s\S]*?)^```$/m.exec(read(PAGE)) ?? [];
   const commands = text.split(/(?<!\\)\n/).filter(Boolean);
   return commands.map((command) => [command, /--outfile=(\S+)/.exec(command)?.[1] ?? ""]);
 }

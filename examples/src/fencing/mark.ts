@@ -1,6 +1,6 @@
+// #region mark
 import { FencedOutError, type Lease } from "holdfast";
 
-// #region mark
 /** The part of a lease that the statements need. */
 export type Held = Pick<Lease, "resource" | "token" | "assertHeld">;
 

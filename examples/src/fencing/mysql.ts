@@ -1,8 +1,11 @@
 // The token check for data in MySQL or MariaDB; the lock may be anywhere. Tokens travel as text,
 // because JavaScript's numbers end at 53 bits.
+
+// #region imports
 import { UsageError } from "holdfast";
 import type { Connection, RowDataPacket } from "mysql2/promise";
 import { demandEqual, fencedOut, type Held } from "./mark.js";
+// #endregion
 
 // Names are compared byte by byte: a text column would take "a", "A" and "a " for one name.
 export const TABLE =

@@ -1,7 +1,10 @@
 // The token check for data in SQLite; the lock may be anywhere. Tokens travel as text, because
 // JavaScript's numbers end at 53 bits.
+
+// #region imports
 import type { Sqlite } from "../open-sqlite.js";
 import { demandEqual, fencedOut, type Held } from "./mark.js";
+// #endregion
 
 export const TABLE = "CREATE TABLE fence (resource TEXT PRIMARY KEY, token INTEGER NOT NULL)";
 
@@ -38,19 +41,21 @@ export function check(database: Sqlite, lease: Held): void {
 // #endregion
 
 // #region transaction
-export function transaction(database: Sqlite, lease: Held, write: () => void): void {
-  atomically(database, () => {
+/** Returns what write returns. */
+export function transaction<T>(database: Sqlite, lease: Held, write: () => T): T {
+  return atomically(database, () => {
     check(database, lease);
-    write();
+    return write();
   });
 }
 
 // Never left to autocommit: after a statement that failed, libsql 0.5 answers and does not commit.
-function atomically(database: Sqlite, work: () => void): void {
+function atomically<T>(database: Sqlite, work: () => T): T {
   database.exec("BEGIN IMMEDIATE"); // the only writer, from here on
   try {
-    work();
+    const done = work();
     database.exec("COMMIT");
+    return done;
   } catch (error) {
     database.exec("ROLLBACK");
     throw error;

@@ -6,7 +6,7 @@ import { type PostgresServer, startPostgres } from "@holdfast/servers";
 import pg from "pg";
 import { type Database, mariadb, postgres, type Session, sqlite } from "./databases.fixture.js";
 import { held } from "./held.fixture.js";
-import { register, TABLE, transaction } from "./postgres.js";
+import { register, TABLE, transaction, withClient } from "./postgres.js";
 
 const MOMENT_MS = 300;
 const LEVELS = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
@@ -171,8 +171,26 @@ describe("postgres, by transaction()", () => {
     await assert.rejects(selling, /nothing was written/);
     const { rows } = await client.query("SELECT id FROM sales");
     assert.deepEqual(rows, [{ id: 1 }]);
-    await transaction(client, lease, async () => {
-      await sell(2);
+    const sold = await transaction(client, lease, async () => (await sell(2)).rowCount);
+    assert.equal(sold, 1, "a transaction returns what its function returns");
+  });
+
+  test("a session that the server ends in an idle transaction does not end the process", async () => {
+    const pool = new pg.Pool({
+      ...{ connectionString: server.url, max: 1, idle_in_transaction_session_timeout: MOMENT_MS },
     });
+    pool.on("error", () => assert.fail("the pool heard of a client that is lent"));
+    try {
+      const lease = held("b", 5n);
+      await withClient(pool, (client) => register(client, lease));
+      const stopped = withClient(pool, (client) =>
+        transaction(client, lease, () => sleep(4 * MOMENT_MS)),
+      );
+      await assert.rejects(stopped, /not queryable|terminat/);
+      assert.equal(pool.totalCount, 0, "the broken client is still in the pool");
+      await withClient(pool, (client) => register(client, held("b", 6n)));
+    } finally {
+      await pool.end();
+    }
   });
 });

@@ -38,7 +38,7 @@ export async function connect(
   }
   const url = readUrl(text);
   // Checked before anything is opened. Options that depend on the engine are checked in new Locks.
-  resolveConnect(options);
+  resolveConnect(options, true);
   const open = await engineFor(url, text)();
   const engine = await open(url);
   try {

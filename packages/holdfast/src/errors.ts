@@ -1,5 +1,6 @@
 import { inspect } from "node:util";
 import { withTokensAsText, writesAsJson } from "./core/runtime/json.js";
+import { OWN_LABEL } from "./core/runtime/own-label.js";
 import type { HolderView } from "./engine.js";
 
 const BRAND = Symbol.for("holdfast.error");
@@ -91,14 +92,15 @@ export class AcquireTimeoutError extends HoldfastError {
 
   /** hint: appended to the message. */
   constructor(resource: string, waitedMs: number, holders: readonly HolderView[], hint = "") {
-    const who =
-      holders.map((h) => `${h.label} (token ${h.token})`).join(", ") || "others in the queue";
-    super(
-      `"${resource}" was not granted within ${Math.round(waitedMs)} ms; held by ${who}${hint}`,
-      {
-        resource,
-      },
-    );
+    const names = holders.map(({ label, token }) => {
+      const whose = label === OWN_LABEL ? "this process, " : "";
+      return `${whose}${label} (token ${token})`;
+    });
+    // Without a holder: waiters may be ahead, or a lock-delay, or a transaction that locks the row.
+    const who = names.length === 0 ? "the backend named no holder" : `held by ${names.join(", ")}`;
+    super(`"${resource}" was not granted within ${Math.round(waitedMs)} ms; ${who}${hint}`, {
+      resource,
+    });
     this.waitedMs = waitedMs;
     this.holders = holders.map((holder) => writesAsJson({ ...holder }));
   }

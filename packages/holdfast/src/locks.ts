@@ -214,13 +214,13 @@ export class Locks implements AsyncDisposable {
   async revoke(resource: string, options: RevokeOptions): Promise<"revoked" | "gone"> {
     this.#refuseWhenClosed();
     checkResource(resource);
+    if (options !== undefined) refuseUnknown(options, REVOKE, "revoke");
     const token = options?.token;
     if (typeof token !== "bigint") {
       throw new UsageError(
         `revoke needs the token of the grant as a bigint, got ${show(token)}; inspect() shows it`,
       );
     }
-    refuseUnknown(options, REVOKE, "revoke");
     const { force = false } = options;
     // The string "false" from a query must not break exclusion.
     if (typeof force !== "boolean") {

@@ -1,7 +1,7 @@
-import { hostname } from "node:os";
 import type { RetryStrategy } from "./core/acquiring/retry.js";
-import { type Known, refuseUnknown } from "./core/input/known-options.js";
+import { type Advice, type Known, refuseUnknown } from "./core/input/known-options.js";
 import { type Clock, systemClock } from "./core/runtime/clock.js";
+import { OWN_LABEL } from "./core/runtime/own-label.js";
 import type { EngineTraits, Mode } from "./engine.js";
 import { show, UnsupportedError, UsageError } from "./errors.js";
 
@@ -89,6 +89,9 @@ const DEFAULTS: Known<Omit<AcquireOptions, "signal">> = {
 const ACQUIRE: Known<AcquireOptions> = { ...DEFAULTS, signal: true };
 const CONNECT: Known<ConnectOptions> = { defaults: true, drift: true, cohort: true, clock: true };
 const COHORT: Known<CohortBudget> = { handOvers: true, ms: true };
+/** Options of engines that are parameters of a URL too. */
+const ENGINE_OPTIONS = ["prefix", "schema", "hold", "idleMs", "listen", "spin", "tls", "replicas"];
+const DAY_MS = 86_400_000;
 
 /** All options with their values decided: what the rest of the core works with. */
 export interface Terms {
@@ -117,8 +120,9 @@ export interface ConnectTerms {
   readonly clock: Clock;
 }
 
-export function resolveConnect(options: ConnectOptions): ConnectTerms {
-  refuseUnknown(options, CONNECT, "connect");
+/** url: whether the connection is made by a URL. */
+export function resolveConnect(options: ConnectOptions, url = false): ConnectTerms {
+  refuseUnknown(options, CONNECT, "connect", placeOf(url));
   const { defaults = {}, cohort = {} } = options;
   refuseUnknown(defaults, DEFAULTS, "defaults");
   refuseUnknown(cohort, COHORT, "cohort");
@@ -137,6 +141,19 @@ export function resolveConnect(options: ConnectOptions): ConnectTerms {
     handOverMs,
     clock: options.clock ?? systemClock,
   });
+}
+
+/** Says where an option belongs that somebody gave to connect itself. */
+function placeOf(url: boolean): Advice {
+  return (name) => {
+    if (Object.hasOwn(DEFAULTS, name)) return `; write { defaults: { ${name} } }`;
+    if (Object.hasOwn(COHORT, name)) return `; write { cohort: { ${name} } }`;
+    if (!ENGINE_OPTIONS.includes(name)) return "";
+    const place = url
+      ? `write ?${name}= in the URL`
+      : "give it to the function that makes the engine";
+    return `; it is an option of the engine: ${place}`;
+  };
 }
 
 /** Checks one acquire's options against each other and against the engine, before any I/O. */
@@ -206,10 +223,25 @@ export function resolveAcquire(
 }
 
 export function checkTtl(value: number, engineName: string, traits: EngineTraits): number {
-  const ttlMs = whole("ttlMs", value, 1);
-  const { minMs, maxMs } = traits.ttl;
-  if (ttlMs >= minMs && ttlMs <= maxMs) return ttlMs;
-  throw wrong("ttlMs", ttlMs, `${minMs} to ${maxMs}, which is what ${engineName} can keep`);
+  return withinTtl("ttlMs", value, engineName, traits);
+}
+
+/** name: the option that decides the ttl. */
+export function withinTtl(
+  name: string,
+  value: unknown,
+  engineName: string,
+  { ttl: { minMs, maxMs } }: EngineTraits,
+): number {
+  const isWithin = Number.isSafeInteger(value) && (value as number) >= minMs;
+  if (isWithin && (value as number) <= maxMs) return value as number;
+  const range = `${minMs} to ${maxMs} (${time(minMs)} to ${time(maxMs)})`;
+  throw wrong(name, value, `a whole number from ${range}, which is what ${engineName} can keep`);
+}
+
+function time(ms: number): string {
+  if (ms > DAY_MS && ms % DAY_MS === 0) return `${ms / DAY_MS} days`;
+  return ms >= 1_000 ? `${ms / 1_000} s` : `${ms} ms`;
 }
 
 /** An option that is undefined means its default, as everywhere in JavaScript. */
@@ -263,10 +295,8 @@ function oneOf<T>(name: string, value: T, allowed: readonly T[]): T {
   throw wrong(name, value, allowed.map((a) => JSON.stringify(a)).join(" or "));
 }
 
-const DEFAULT_LABEL = `${hostname()}/${process.pid}`;
-
 function label(value: unknown): string {
-  if (value === undefined) return DEFAULT_LABEL;
+  if (value === undefined) return OWN_LABEL;
   if (typeof value === "string" && value.length <= MAX_LABEL && !value.includes("\0")) return value;
   throw wrong("label", value, `a string of at most ${MAX_LABEL} characters without NUL`);
 }

@@ -2,9 +2,17 @@
 // no other client.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { type RedisServer, startRedis } from "@holdfast/servers";
@@ -18,6 +26,7 @@ import { unpackInto } from "./packed.js";
 
 const PAGE = "docs/bundling.md";
 const TOLERANCE = 0.1;
+const run = promisify(execFile);
 // Its types describe its CommonJS build, which has the function under `default`.
 const commonJs = commonjsPlugin as unknown as typeof commonjsPlugin.default;
 // node-redis reads its own version from package.json.
@@ -38,29 +47,17 @@ function sampleOf(app: string): string {
   return text;
 }
 
-/** The banner that the page recommends for esbuild and ES modules. */
-function bannerOf(): string {
-  return /--banner:js='([^']*)'/.exec(read(PAGE))?.[1] ?? "";
+/** The commands of the page: each bundles app.mjs into the file that it names. */
+function commandsOf(): readonly (readonly [command: string, outfile: string])[] {
+  const [, text = ""] = /^```sh\n(esbuild [\s\S]*?)^```$/m.exec(read(PAGE)) ?? [];
+  const commands = text.split(/(?<!\\)\n/).filter(Boolean);
+  return commands.map((command) => [command, /--outfile=(\S+)/.exec(command)?.[1] ?? ""]);
 }
 
 /** Each writes main.js into a folder and returns the warnings. A failure throws. */
 const BUNDLERS: Readonly<
   Record<string, (entry: string, folder: string) => Promise<readonly string[]>>
 > = {
-  esbuild: async (entry, folder) => {
-    const outfile = join(folder, "main.js");
-    const shape = { bundle: true, platform: "node", outfile, logLevel: "silent" } as const;
-    const { warnings } = await build({ entryPoints: [entry], ...shape });
-    return warnings.map(({ text, location }) => `${location?.file}: ${text}`);
-  },
-  "esbuild to ES modules": async (entry, folder) => {
-    const outfile = join(folder, "main.js");
-    writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
-    const shape = { bundle: true, platform: "node", outfile, logLevel: "silent" } as const;
-    const esm = { format: "esm", banner: { js: bannerOf() } } as const;
-    const { warnings } = await build({ entryPoints: [entry], ...shape, ...esm });
-    return warnings.map(({ text, location }) => `${location?.file}: ${text}`);
-  },
   webpack: (entry, folder) =>
     new Promise((resolve, reject) => {
       const output = { path: folder, filename: "main.js" };
@@ -117,11 +114,39 @@ for (const [bundler, bundle] of Object.entries(BUNDLERS)) {
         warnings.filter((text) => text.includes("holdfast")),
         [],
       );
-      const { stdout } = await promisify(execFile)(process.execPath, [join(folder, "main.js")], {
+      const { stdout } = await run(process.execPath, [join(folder, "main.js")], {
         cwd: folder,
         env: { ...process.env, REDIS_URL: server.url },
         timeout: 30_000,
       });
+      assert.equal(stdout, "true\n");
+    });
+  }
+}
+
+test(`${PAGE} has a command for CommonJS, and one for ES modules`, () => {
+  assert.deepEqual(
+    commandsOf().map(([, outfile]) => outfile),
+    ["dist/app.cjs", "dist/app.mjs"],
+  );
+});
+
+for (const [command, outfile] of commandsOf()) {
+  for (const [app, text] of Object.entries(APPS)) {
+    test(`the command of ${PAGE} for ${outfile} bundles ${app}, and the bundle runs`, async () => {
+      const folder = mkdtempSync(join(workspace, "page-"));
+      const [installed, program] = [join(folder, "node_modules"), join(folder, "app.mjs")];
+      symlinkSync(join(project, "node_modules"), installed);
+      writeFileSync(program, text);
+      const PATH = `${join(root, "node_modules/.bin")}${delimiter}${process.env.PATH}`;
+      const env = { ...process.env, PATH, REDIS_URL: server.url };
+      const { stderr } = await run("sh", ["-c", command], { cwd: folder, env });
+      assert.doesNotMatch(stderr, /warning|error/i);
+      assert.equal(readFileSync(program, "utf8"), text, "the command overwrote the program");
+      // A bundle with its client inside runs where nothing is installed.
+      if (app === "engine") rmSync(installed);
+      const limits = { cwd: folder, env, timeout: 30_000 };
+      const { stdout } = await run(process.execPath, [outfile], limits);
       assert.equal(stdout, "true\n");
     });
   }

@@ -92,6 +92,15 @@ test("a run that fails early also keeps others out until atLeastMs", async () =>
   assert.equal((await locks.once("b", options, () => 2)).ran, false);
 });
 
+test("an atMostMs that the engine cannot keep is named in the error, and not the ttl", async () => {
+  await using locks = new Locks(memoryEngine());
+  const atMostMs = 366 * 86_400_000;
+  await assert.rejects(
+    locks.once("c", { atMostMs }, () => 1),
+    /^UsageError: atMostMs is 31622400000; .* to 365 days\), which is what memory can keep$/,
+  );
+});
+
 test("a run that takes longer than atMostMs loses its lease and rejects", async () => {
   const clock = new ManualClock();
   await using locks = new Locks(memoryEngine(), { clock });

@@ -4,7 +4,7 @@ import { type Known, refuseUnknown } from "../core/input/known-options.js";
 import type { Clock } from "../core/runtime/clock.js";
 import type { Engine, HolderView } from "../engine.js";
 import { AcquireTimeoutError, EngineError, UnsupportedError, UsageError } from "../errors.js";
-import { type AcquireOptions, whole } from "../options.js";
+import { type AcquireOptions, whole, withinTtl } from "../options.js";
 
 export interface OnceOptions {
   /** The longest time of a run. After it, the lease is lost and another run may begin. */
@@ -61,6 +61,8 @@ export async function once<T>(
   }
   const leastMs = Math.min(Math.ceil(atLeastMs * (1 + SPARE)), traits.ttl.maxMs);
   const isShort = atMostMs < leastMs;
+  // The ttl is not the caller's word: the error names atMostMs.
+  if (!isShort || leastMs < traits.ttl.minMs) withinTtl("atMostMs", atMostMs, engineName, traits);
   const life = isShort ? { ttlMs: leastMs, maxHoldMs: atMostMs } : { ttlMs: atMostMs };
   const terms = {
     ...others,

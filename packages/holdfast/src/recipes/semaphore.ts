@@ -47,8 +47,8 @@ export function semaphore(locks: Acquirer, name: string, options: SemaphoreOptio
       'semaphore has no option "limit"; how many hold it at once is "permits" here',
     );
   }
+  checkDefaults(options ?? {}, OPTIONS, "semaphore");
   const decided = { mode: "shared", limit: whole("permits", permits, 1) } as const;
-  checkDefaults(options, OPTIONS, "semaphore");
   const tryDefaults = withoutWaiting(defaults);
   const terms = (given: RecipeOptions = {}) => merge(given, defaults, decided, "semaphore");
   return {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
 import { test } from "node:test";
 import type * as errors from "../errors.js";
 import {
@@ -117,12 +118,20 @@ test("the brand does not show in inspect, keys or JSON", () => {
   );
 });
 
-test("a timeout names who holds, or says that others are in the queue", () => {
+test("a timeout names who holds, and says no more than is known", () => {
   const holder = { mode: "exclusive", token: 7n, label: "them", remainingMs: 5, revoked: false };
   const error = new AcquireTimeoutError("r", 12.6, [holder as never]);
   assert.match(error.message, /"r".*13 ms.*them \(token 7\)/);
   assert.equal(error.resource, "r");
-  assert.match(new AcquireTimeoutError("r", 1, []).message, /others in the queue/);
+  assert.equal(
+    new AcquireTimeoutError("r", 1, []).message,
+    '"r" was not granted within 1 ms; the backend named no holder',
+  );
+  const ours = { ...holder, label: `${hostname()}/${process.pid}` };
+  assert.equal(
+    new AcquireTimeoutError("r", 1, [ours as never, holder as never]).message,
+    `"r" was not granted within 1 ms; held by this process, ${ours.label} (token 7), them (token 7)`,
+  );
 });
 
 test("a message escapes the characters that a terminal would act upon", () => {

@@ -39,6 +39,9 @@ const password: Told = {
   message: /password/,
 };
 
+/** The password stands in the place of the user name. */
+const alone: Told = { ...password, message: /user name and no password; .*redis:\/\/:password@/ };
+
 /** A busy machine may be slow once. An error that is not reported at once is late in every try. */
 async function tells(work: () => Promise<unknown>, told: Told): Promise<void> {
   const slow: string[] = [];
@@ -88,6 +91,25 @@ describe("reasons", { concurrency: 2 }, () => {
     });
   }
 
+  it("a server of another kind is reported as perhaps not the right one", async () => {
+    await using redis = await startRedis();
+    await using postgres = await startPostgres();
+    await using mariadb = await startMariadb();
+    const at = (server: { port: number }) => `127.0.0.1:${server.port}`;
+    const strange = (kind: string): Told => ({
+      ...away,
+      message: new RegExp(`; perhaps this is no ${kind}`),
+    });
+    await Promise.all([
+      tells(() => connect(`redis://${at(postgres)}`), strange("Redis")),
+      tells(() => connect(`redis://${at(mariadb)}`), strange("Redis")),
+      tells(() => connect(`postgres://u@${at(redis)}/d`), strange("PostgreSQL")),
+      tells(() => connect(`postgres://u@${at(mariadb)}/d`), strange("PostgreSQL")),
+      tells(() => connect(`mysql://u@${at(redis)}/d`), strange("MySQL or MariaDB")),
+      tells(() => connect(`mysql://u@${at(postgres)}/d`), strange("MySQL or MariaDB")),
+    ]);
+  });
+
   it("redis: reports a wrong or missing password, and a missing database", async () => {
     await using server = await startRedis();
     await closeTo(server.port);
@@ -96,6 +118,7 @@ describe("reasons", { concurrency: 2 }, () => {
     await tells(() => connect(`redis://:${WRONG}@${at}`), password);
     await tells(() => connect(`redis://somebody:${RIGHT}@${at}`), password);
     await tells(() => connect(`redis://${at}`), password);
+    await tells(() => connect(`redis://${RIGHT}@${at}`), alone);
     await tells(() => connect(`redis://:${RIGHT}@${at}/99`), {
       ...{ reason: "no-database", retryable: false, withinMs: AT_ONCE_MS },
       message: /no database 99/,
@@ -120,6 +143,7 @@ describe("reasons", { concurrency: 2 }, () => {
         await tells(() => connect(`redlock://${user}${hosts}`), password);
         await tells(() => init(`redlock://${user}${hosts}`), password);
       }
+      await tells(() => connect(`redlock://${RIGHT}@${hosts}`), alone);
     } finally {
       await Promise.all(servers.map((server) => server.stop()));
     }

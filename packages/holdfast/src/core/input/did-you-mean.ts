@@ -1,15 +1,27 @@
+/** Names of other libraries and clients, and what they mean here; the first known one is meant. */
+const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
+  timeout: ["waitMs", "callTimeoutMs"],
+  timeoutms: ["waitMs", "callTimeoutMs"],
+};
 const MOST_MISTAKES = 2;
 const LEAST_BEGINNING = 3;
 
 /** `; did you mean "ttlMs"?`, or nothing where no known word is near. */
 export function orMeant(word: string, known: readonly string[]): string {
+  const meant = meantBy(word, known);
+  return meant === undefined ? "" : `; did you mean "${meant}"?`;
+}
+
+function meantBy(word: string, known: readonly string[]): string | undefined {
   const plain = bare(word);
   const most = plain.length > 4 ? MOST_MISTAKES : 1;
-  const meant =
+  const other = Object.hasOwn(OTHER_NAMES, plain) ? OTHER_NAMES[plain] : undefined;
+  return (
     known.find((one) => bare(one) === plain) ??
+    other?.find((one) => known.includes(one)) ??
     known.find((one) => plain.length >= LEAST_BEGINNING && bare(one) === `${plain}ms`) ??
-    known.find((one) => plain.length >= LEAST_BEGINNING && isNear(plain, bare(one), most));
-  return meant === undefined ? "" : `; did you mean "${meant}"?`;
+    known.find((one) => plain.length >= LEAST_BEGINNING && isNear(plain, bare(one), most))
+  );
 }
 
 /**

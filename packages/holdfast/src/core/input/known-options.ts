@@ -13,11 +13,19 @@ export interface MainOption {
   isOne?(given: object): boolean;
 }
 
+/** Says where an unknown option belongs, like "; a URL goes to connect(url)"; "" if unknown. */
+export type Advice = (name: string) => string;
+
+const A_URL = ["url", "uri", "connectionstring", "connectionurl"];
+const aboutUrl: Advice = (name) =>
+  A_URL.includes(name.toLowerCase()) ? "; a URL goes to connect(url)" : "";
+
 /** An unknown option is a mistake: a misspelt one would silently change nothing. */
 export function refuseUnknown<Options extends object>(
   options: Options,
   known: Known<Options>,
   taker: string,
+  advice: Advice = () => "",
 ): void {
   if (typeof options !== "object" || options === null) {
     throw new UsageError(`${taker} takes an object of options, got ${kindOf(options)}`);
@@ -25,8 +33,9 @@ export function refuseUnknown<Options extends object>(
   for (const name of Object.keys(options)) {
     if (!Object.hasOwn(known, name)) {
       const names = Object.keys(known);
+      const hint = advice(name) || orMeant(name, names);
       throw new UsageError(
-        `${taker} has no option ${show(name)}; it knows ${names.join(", ")}${orMeant(name, names)}`,
+        `${taker} has no option ${show(name)}; it knows ${names.join(", ")}${hint}`,
       );
     }
     // Some options would treat null as their default, and others as 0.
@@ -54,5 +63,5 @@ export function refuseForeign<Options extends object>(
   if (isOne?.(options)) {
     throw new UsageError(`${taker} got ${kindOf(options)} in place of its options; write ${form}`);
   }
-  refuseUnknown(options, known, taker);
+  refuseUnknown(options, known, taker, aboutUrl);
 }

@@ -1,6 +1,6 @@
 import { checkResource } from "../../core/acquiring/resource.js";
 import type { Sequence } from "../../engine.js";
-import { FencedOutError, UsageError } from "../../errors.js";
+import { EngineError, FencedOutError, UsageError } from "../../errors.js";
 import { formatSequencer } from "../../fencing/sequencer.js";
 import { token as readToken } from "./shape.js";
 
@@ -31,6 +31,15 @@ export function fencedOut({ resource, token }: Sequence, where: string): FencedO
     `no live grant of ${where} has token ${token} of "${resource}": the grant has ended, or the lock is ` +
       "kept elsewhere; docs/fencing.md of the package holdfast says how its token is checked then",
     { resource },
+  );
+}
+
+/** where: the schema or tables that are missing where the transaction runs. */
+export function notHere(where: string, cause: unknown): EngineError {
+  return new EngineError(
+    `this database has no ${where}: the locks are in another database, or under another name, or init has ` +
+      "not run; for a lock elsewhere, docs/fencing.md of the package holdfast says how its token is checked",
+    { effect: "none", retryable: false, reason: "not-prepared", cause },
   );
 }
 

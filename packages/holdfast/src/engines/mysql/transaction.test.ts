@@ -33,6 +33,28 @@ describeWithMysql({}, (it) => {
   testFences(common);
   testClaims(common);
 
+  it("a fence in a database without these tables says that the lock is elsewhere", async (server) => {
+    const lease = await server.locks().acquire("elsewhere");
+    await server.admin.query("CREATE DATABASE without_locks");
+    const connection = await server.connection();
+    try {
+      await connection.query("USE without_locks");
+      for (const ask of [
+        () => fenceInTransaction(connection, lease.sequencer),
+        () => claimInTransaction(connection, "elsewhere"),
+      ]) {
+        await connection.query("START TRANSACTION");
+        await assert.rejects(ask(), {
+          ...{ code: "ENGINE", effect: "none", retryable: false, reason: "not-prepared" },
+          message: /this database has no tables "holdfast_…" for locks: .*another database/,
+        });
+        await connection.query("ROLLBACK");
+      }
+    } finally {
+      await server.admin.query("DROP DATABASE without_locks");
+    }
+  });
+
   it("claims and fences are refused in the tables of ShedLock", async (server) => {
     await init(server.admin, { shedlock: "shedlock" });
     await server.admin.query(`INSERT INTO shedlock

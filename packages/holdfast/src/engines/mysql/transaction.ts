@@ -1,4 +1,5 @@
 import { type Known, refuseUnknown } from "../../core/input/known-options.js";
+import { redactedCause } from "../../engine-kit/sql/redacted-cause.js";
 import { unreadable } from "../../engine-kit/sql/shape.js";
 import {
   checkClaimHere,
@@ -6,13 +7,14 @@ import {
   fencedOut,
   NOT_FOR_SHEDLOCK,
   noTransaction,
+  notHere,
   type TransactionClaim,
 } from "../../engine-kit/sql/transaction.js";
 import { EngineError, kindOf, UsageError } from "../../errors.js";
 import { parseSequencer } from "../../fencing/sequencer.js";
 import { answerOf } from "./decode.js";
 import { MYSQL_DEFAULTS, resolveMysql } from "./options.js";
-import { failureOf } from "./sessions/failure.js";
+import { failureOf, isMissing } from "./sessions/failure.js";
 
 export type { TransactionClaim };
 
@@ -113,6 +115,9 @@ async function ask(
     await restoreSettings(session, prefix);
     const refusal = REFUSALS[(error as { sqlState?: string }).sqlState ?? ""];
     if (refusal !== undefined) throw new UsageError(refusal);
+    if (isMissing(error)) {
+      throw notHere(`tables "${prefix}…" for locks`, redactedCause(error));
+    }
     const failure = failureOf(error).error;
     throw failure instanceof EngineError ? failure : error;
   }

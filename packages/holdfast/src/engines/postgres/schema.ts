@@ -73,7 +73,8 @@ export async function ensureSchema(
     if (table !== null) await refuseZoned(session, table);
     const script = scriptFor(schema, table);
     while (!(await isUpToDate(session, schema, table))) {
-      if (await create(session, schema, script)) return true;
+      const made = await create(session, schema, script, table);
+      if (made !== "locked") return made === "created";
       if (systemClock.now() >= deadline) throw inUse(schema);
       await sleep(systemClock, INIT_PAUSE_MS, undefined);
     }
@@ -95,15 +96,27 @@ function scriptFor(schema: string, table: string | null): string {
 }
 
 /**
- * False while somebody reads the tables. Changing them needs a lock that waits for every reader,
+ * "there" if another program made everything while this one waited for it. "locked" while somebody
+ * reads the tables. Changing them needs a lock that waits for every reader,
  * and all other statements queue behind that lock. So this gives up soon, and lets them through
  * before it tries again.
  */
-async function create(session: PgClient, schema: string, script: string): Promise<boolean> {
+async function create(
+  session: PgClient,
+  schema: string,
+  script: string,
+  table: string | null,
+): Promise<"created" | "there" | "locked"> {
   try {
+    // An older snapshot would not show what the other program has made.
     await session.query(`
-      BEGIN;
-      SELECT pg_advisory_xact_lock(${INIT_LOCK});
+      BEGIN ISOLATION LEVEL READ COMMITTED;
+      SELECT pg_advisory_xact_lock(${INIT_LOCK})`);
+    if (await isUpToDate(session, schema, table)) {
+      await session.query("ROLLBACK");
+      return "there";
+    }
+    await session.query(`
       SET LOCAL lock_timeout = ${INIT_WAIT_MS};
       SET LOCAL check_function_bodies = off;
       SET LOCAL client_min_messages = warning;
@@ -112,10 +125,10 @@ async function create(session: PgClient, schema: string, script: string): Promis
       REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "${schema}" FROM PUBLIC;
       GRANT EXECUTE ON ALL PROCEDURES IN SCHEMA "${schema}" TO PUBLIC;
       COMMIT`);
-    return true;
+    return "created";
   } catch (error) {
     await session.query("ROLLBACK").catch(() => {});
-    if (failureOf(error).why === "locked") return false;
+    if (failureOf(error).why === "locked") return "locked";
     throw error;
   }
 }

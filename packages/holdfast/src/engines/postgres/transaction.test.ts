@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
 import { UsageError } from "../../errors.js";
 import {
   type TransactionIt,
@@ -37,6 +38,33 @@ describeWithPostgres({}, (it) => {
     it(title, (server) => part(transactionServer(server)));
   testFences(common);
   testClaims(common);
+
+  it("a fence in a database without these tables says that the lock is elsewhere", async (server) => {
+    const lease = await server.locks().acquire("elsewhere");
+    await server.admin.query("CREATE DATABASE without_locks");
+    const client = new pg.Client({
+      ...{ host: "127.0.0.1", user: "postgres", port: server.instance.port },
+      database: "without_locks",
+    });
+    await client.connect();
+    try {
+      for (const ask of [
+        () => fenceInTransaction(client, lease.sequencer),
+        () => claimInTransaction(client, "elsewhere"),
+      ]) {
+        await client.query("BEGIN");
+        await assert.rejects(ask(), {
+          ...{ code: "ENGINE", effect: "none", retryable: false, reason: "not-prepared" },
+          message:
+            /this database has no schema "holdfast" with tables for locks: .*another database/,
+        });
+        await client.query("ROLLBACK");
+      }
+    } finally {
+      await client.end();
+      await server.admin.query("DROP DATABASE without_locks");
+    }
+  });
 
   for (const level of ["REPEATABLE READ", "SERIALIZABLE"]) {
     it(`a fence is refused under ${level}, whose snapshot is outdated`, async (server) => {

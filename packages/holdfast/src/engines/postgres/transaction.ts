@@ -1,4 +1,5 @@
 import { type Known, refuseUnknown } from "../../core/input/known-options.js";
+import { redactedCause } from "../../engine-kit/sql/redacted-cause.js";
 import { oneOf, onlyAnswer } from "../../engine-kit/sql/shape.js";
 import {
   checkClaimHere,
@@ -6,13 +7,14 @@ import {
   fencedOut,
   NOT_FOR_SHEDLOCK,
   noTransaction,
+  notHere,
   type TransactionClaim,
 } from "../../engine-kit/sql/transaction.js";
 import { EngineError, UsageError } from "../../errors.js";
 import { parseSequencer } from "../../fencing/sequencer.js";
 import { checkSession, POSTGRES_DEFAULTS, resolvePostgres } from "./options.js";
 import { isPool, type PgClient, type PgPool } from "./sessions/client.js";
-import { failureOf } from "./sessions/failure.js";
+import { failureOf, isMissing } from "./sessions/failure.js";
 
 export interface TransactionOptions {
   /** The schema in which init() created the tables. */
@@ -91,6 +93,9 @@ async function ask(client: PgClient | PgPool, schema: string, routine: string, v
     }
     const refusal = REFUSALS[(error as { code?: string }).code ?? ""];
     if (refusal !== undefined) throw new UsageError(refusal);
+    if (isMissing(error)) {
+      throw notHere(`schema "${schema}" with tables for locks`, redactedCause(error));
+    }
     const failure = failureOf(error).error;
     // The failed statement has aborted the caller's transaction; the caller rolls it back.
     throw failure instanceof EngineError ? failure : error;

@@ -61,6 +61,18 @@ export function testFences(it: TransactionIt): void {
     await session.query("ROLLBACK");
   });
 
+  it("a release before the commit is refused, with the advice to commit first", async (server) => {
+    const [locks, session] = [server.locks(), await server.session()];
+    const lease = await locks.acquire("early", { callTimeoutMs: 1_500 });
+    await session.query("BEGIN");
+    await session.fence(lease.sequencer);
+    await assert.rejects(
+      lease.release(),
+      /another transaction has locked this resource and does not end; if it is yours, end it first/,
+    );
+    await session.query("COMMIT");
+  });
+
   it("a fence refuses a lease of another engine, and says that its lock is not here", async (server) => {
     const session = await server.session();
     await using elsewhere = new Locks(memoryEngine());

@@ -13,6 +13,11 @@ const IN_TRANSACTION = 1568;
 const MISSING = [1305, 1146, 1049];
 const FORBIDDEN = 1370;
 
+const LOCKED_ROW =
+  "another transaction has locked this resource and does not end; if it is yours, end it first";
+
+// MySQL speaks first. A server of another kind waits for us, until the time to connect is over.
+const PERHAPS_ANOTHER_KIND = /\bETIMEDOUT\b|packet/i;
 // mysql2's pool says this if it is configured with waitForConnections: false or a queueLimit.
 const POOL_EXHAUSTED = /^(No connections available|Queue limit reached)\.$/;
 
@@ -25,7 +30,7 @@ type Refusal = readonly [
 
 /** Error numbers with which the server says that nothing was done, and why. */
 const REFUSALS: readonly Refusal[] = [
-  [[LOCKED], "another transaction has locked this resource and does not end", true],
+  [[LOCKED], LOCKED_ROW, true],
   [CONFLICTS, "the database rolled this transaction back in favour of another one", true],
   [[IN_TRANSACTION], "a session was returned to the pool with its transaction still open", true],
   [[1040, 1203, 1226], "the database has no connection left for this user", true],
@@ -95,7 +100,9 @@ export function notConnected(error: unknown): HoldfastError {
       ...{ effect: "none", retryable: true, cause: redactedCause(error) },
     });
   }
-  return new EngineError(`no connection to the database: ${redactedMessage(error)}`, {
+  const message = redactedMessage(error);
+  const hint = PERHAPS_ANOTHER_KIND.test(message) ? "; perhaps this is no MySQL or MariaDB" : "";
+  return new EngineError(`no connection to the database: ${message}${hint}`, {
     ...{ effect: "none", retryable: true, reason: "unreachable", cause: redactedCause(error) },
   });
 }

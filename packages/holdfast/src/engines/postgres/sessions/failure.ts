@@ -9,11 +9,14 @@ export interface Failure {
 const IN_TRANSACTION =
   "the session is inside somebody else's transaction, which could roll back what is done there";
 
+const LOCKED =
+  "another transaction has locked this resource and does not end; if it is yours, end it first";
+
 type Refusal = readonly [pattern: RegExp, says: string, retryable: boolean, reason?: FailureReason];
 
 /** SQLSTATEs with which the server says that nothing was done, and why. */
 const REFUSALS: readonly Refusal[] = [
-  [/^55P03$/, "another transaction has locked this resource and does not end", true],
+  [/^55P03$/, LOCKED, true],
   [/^40(001|P01)$/, "PostgreSQL rolled this transaction back in favour of another one", true],
   [/^2D000$/, IN_TRANSACTION, true],
   [/^25P02$/, "a transaction is open on this session and has failed; it must be rolled back", true],
@@ -35,6 +38,9 @@ const REFUSALS: readonly Refusal[] = [
 // pg's pool says this when a caller waited too long for a session. A failed connection has another
 // message.
 const POOL_EXHAUSTED = /^timeout exceeded when trying to connect$/;
+// A server of another kind reads the first packet as the beginning of a longer one and waits for
+// the rest, or its answer is no packet of PostgreSQL's.
+const PERHAPS_ANOTHER_KIND = /connection timeout|^Received unexpected|Unexpected.* message/i;
 const NO_PASSWORD = /client password must be/;
 
 // The session was ended from outside, perhaps after the commit. 40003 means that the server does
@@ -97,7 +103,8 @@ export function notConnected(error: unknown): HoldfastError {
       ...{ effect: "none", retryable: true, cause },
     });
   }
-  return new EngineError(`no connection to PostgreSQL: ${cause.message}`, {
+  const hint = PERHAPS_ANOTHER_KIND.test(cause.message) ? "; perhaps this is no PostgreSQL" : "";
+  return new EngineError(`no connection to PostgreSQL: ${cause.message}${hint}`, {
     ...{ effect: "none", retryable: true, reason: "unreachable", cause },
   });
 }

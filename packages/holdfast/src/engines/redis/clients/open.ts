@@ -60,6 +60,13 @@ export async function openAddress(address: Address): Promise<Opened> {
 const PERHAPS_NO_TLS = /in time|timeout|ECONNRESET|EPROTO|wrong version number|socket|closed/i;
 const NO_TLS = "; perhaps it does not speak TLS, which rediss: and tls=true ask for";
 
+// What clients say when a server of another kind ends the connection, or answers in its own way.
+const PERHAPS_NO_REDIS = /ECONNRESET|EPIPE|closed|protocol error|unknown RESP/i;
+const NO_REDIS = "; perhaps this is no Redis, or it speaks TLS only, which rediss: asks for";
+const ONLY_USER =
+  "it wants a password, and the URL has a user name and no password; " +
+  "a password without a user name stands behind a colon, like redis://:password@127.0.0.1";
+
 interface Emits {
   on(event: "error", listener: (error: Error) => void): unknown;
 }
@@ -238,12 +245,21 @@ function connectError(error: unknown, address: Address): EngineError {
   const where = showAddress(address);
   const { message, effect, retryable, reason } = explain(cause) as EngineError;
   if (effect === "unknown") {
-    const hint = address.tls && PERHAPS_NO_TLS.test(cause.message) ? NO_TLS : "";
+    const [pattern, perhaps] = address.tls
+      ? [PERHAPS_NO_TLS, NO_TLS]
+      : [PERHAPS_NO_REDIS, NO_REDIS];
+    const hint = pattern.test(cause.message) ? perhaps : "";
     return new EngineError(`no Redis at ${where}: ${cause.message}${hint}`, {
       ...{ effect: "none", retryable: true, reason: "unreachable", cause },
     });
   }
-  const says = reason === "no-database" ? `it has no database ${address.database}` : message;
+  const hasOnlyUser = address.username !== null && address.password === null;
+  const says =
+    reason === "no-database"
+      ? `it has no database ${address.database}`
+      : reason === "credentials" && hasOnlyUser
+        ? ONLY_USER
+        : message;
   return new EngineError(`Redis at ${where}: ${says}`, {
     ...{ effect: "none", retryable, reason, cause },
   });

@@ -1,6 +1,7 @@
 // What users and their tools do in the same database: dumps, and session resets.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
+import { init as initUrl } from "../../../../init.js";
 import { Locks } from "../../../../locks.js";
 import { init, postgresEngine } from "../../index.js";
 import { describeWithPostgres } from "../support/test-server.fixture.js";
@@ -39,6 +40,17 @@ describeWithPostgres({}, (it) => {
     await updated;
     const view = await server.locks().inspect("held");
     assert.equal(view.holders.length, 1, "what was held is still held");
+  });
+
+  it("of several programs that run init at once, one makes the tables and says so", async (server) => {
+    await server.admin.query("CREATE DATABASE raced");
+    const url = `postgres://postgres@127.0.0.1:${server.instance.port}/raced`;
+    for (const schema of ["first", "second"]) {
+      const at = `${url}?schema=${schema}`;
+      const outcomes = await Promise.all(Array.from({ length: 5 }, () => initUrl(at)));
+      assert.deepEqual(outcomes.toSorted(), [...Array(4).fill("nothing to do"), "prepared"]);
+    }
+    await server.admin.query("DROP DATABASE raced");
   });
 
   it("init with another table of ShedLock's is carried out", async (server) => {

@@ -6,7 +6,7 @@ import { AcquireTimeoutError, ClosedError, EngineError } from "holdfast";
 
 export function answerError(response: ServerResponse, error: unknown): void {
   if (error instanceof AcquireTimeoutError) {
-    // No tokens: JSON has no bigint, and a client of the service needs none.
+    // No tokens: a client of the service needs none.
     const holders = error.holders.map(({ label, remainingMs }) => ({ label, remainingMs }));
     answer(response, 409, { error: "busy", holders });
   } else if (error instanceof EngineError || error instanceof ClosedError) {

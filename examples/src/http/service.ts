@@ -32,7 +32,7 @@ async function handle(
   response.once("close", () => hungUp.abort()); // also after the answer, where it changes nothing
   const options = {
     waitMs: 500, // a client that waits for an answer does not wait for long
-    callTimeoutMs: 1_000, // each call to the backend, also the release: three tries at most
+    callTimeoutMs: 1_000, // each call to the backend, also the release
     signal: hungUp.signal, // nobody waits for the lock any more
   };
   const done = await locks.run(`http:${name}`, options, (lease) =>

@@ -1,8 +1,8 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { HELP, parseBenchArgs } from "./args.js";
+import { abandonAll } from "./measuring/measurement.js";
 import { runSuite, UsageMistake } from "./measuring/run-suite.js";
-import { abandonAll } from "./measuring/stage.js";
 import { printReport } from "./reporting/print.js";
 import { rounded, writeResults } from "./reporting/results.js";
 import { Progress, paintFor } from "./reporting/terminal.js";

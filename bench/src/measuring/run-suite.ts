@@ -7,7 +7,7 @@ import {
   type Table,
 } from "../reporting/report.js";
 import { describeCommit, describeMachine } from "./machine.js";
-import type { Extent } from "./stage.js";
+import type { Extent } from "./measurement.js";
 import type { Scenario, Suite } from "./suite.js";
 import { medians, Trials } from "./trials.js";
 import { takeRounds, takeSlices } from "./turns.js";

@@ -1,4 +1,4 @@
-import type { Stage } from "./stage.js";
+import type { Measurement } from "./measurement.js";
 import type { ContendOrder, ContendReport } from "./worker/contend.js";
 
 /** Whether a lock works inside one process only, or between all processes of the host. */
@@ -130,13 +130,13 @@ interface Question {
 
 /** Measures one contender after the other, each in one piece a round. */
 export interface WholeScenario extends Question {
-  measure(stage: Stage): Promise<Measures>;
+  measure(stage: Measurement): Promise<Measures>;
 }
 
 /** Opens all contenders and measures them in short slices, in turn. */
 export interface SlicedScenario extends Question {
   readonly slicesARound: number;
-  open(stage: Stage): Promise<Runner>;
+  open(stage: Measurement): Promise<Runner>;
 }
 
 export type Scenario = WholeScenario | SlicedScenario;

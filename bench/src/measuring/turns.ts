@@ -1,4 +1,4 @@
-import { type Extent, Stage } from "./stage.js";
+import { type Extent, Measurement } from "./measurement.js";
 import type { Measures, Runner, SlicedScenario, Suite, WholeScenario } from "./suite.js";
 import { medians, type Trials } from "./trials.js";
 
@@ -21,7 +21,7 @@ export async function takeRounds(
     for (const [i, trials] of all.entries()) {
       onTurn(trials.contender.name);
       const measures = await trials.attempt(async () => {
-        await using stage = await Stage.open(suite, trials.contender, extent);
+        await using stage = await Measurement.open(suite, trials.contender, extent);
         return await scenario.measure(stage);
       });
       if (measures !== null) shown[i]!.push(measures);
@@ -33,7 +33,7 @@ export async function takeRounds(
 /** A contender that stays open for a round, and the results of its slices. */
 interface Lane {
   readonly trials: Trials;
-  readonly stage: Stage;
+  readonly stage: Measurement;
   readonly runner: Runner;
   readonly slices: unknown[];
 }
@@ -94,7 +94,7 @@ async function openLane(
   trials: Trials,
   extent: Extent,
 ): Promise<Lane> {
-  const stage = await Stage.open(suite, trials.contender, extent);
+  const stage = await Measurement.open(suite, trials.contender, extent);
   try {
     const runner = await scenario.open(stage);
     await runner.warmUp();

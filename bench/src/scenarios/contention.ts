@@ -1,5 +1,5 @@
 import { type LoopSlice, runLoops, sum } from "../measuring/loops.js";
-import type { Stage } from "../measuring/stage.js";
+import type { Measurement } from "../measuring/measurement.js";
 import { fairPercentile, leastBy, median } from "../measuring/statistics.js";
 import type { Column, Measures, Runner } from "../measuring/suite.js";
 
@@ -43,7 +43,7 @@ const LONG: Cut = { slicesARound: 3, part: 1, leadInMs: 400 };
 export function contention({ processes, waiters, apart = false }: ContentionTerms) {
   const contended = processes * waiters > 1 && !apart;
   const { slicesARound, part, leadInMs } = contended ? LONG : SHORT;
-  const open = async (stage: Stage): Promise<Runner<Slice>> => {
+  const open = async (stage: Measurement): Promise<Runner<Slice>> => {
     const workers = await stage.workers(processes, { pipelining: apart });
     // Commands that a library sends at its first use do not belong to a turn.
     for (const worker of workers) {

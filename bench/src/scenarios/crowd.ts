@@ -1,7 +1,7 @@
 import { checkExclusion } from "../measuring/exclusion.js";
 import { pause } from "../measuring/instant.js";
+import type { Measurement } from "../measuring/measurement.js";
 import { type Section, unpack } from "../measuring/section-log.js";
-import type { Stage } from "../measuring/stage.js";
 import type { Column, Measures, Scenario } from "../measuring/suite.js";
 import { GAVE_UP } from "./contention.js";
 
@@ -34,7 +34,7 @@ export const crowd: Scenario = {
  * Measures waiters behind one holder, or, with `apart`, each behind its own holder on its own
  * resource.
  */
-export async function measureCrowd(stage: Stage, apart: boolean): Promise<Measures> {
+export async function measureCrowd(stage: Measurement, apart: boolean): Promise<Measures> {
   // The holder has its own process where the lock works between processes.
   const alone = stage.contender.reach !== "host";
   const workers = await stage.workers(alone ? 1 : 2, { counting: true });

@@ -1,6 +1,6 @@
 import { cycleMs } from "../measuring/cycle.js";
 import { instant, pause } from "../measuring/instant.js";
-import type { Stage } from "../measuring/stage.js";
+import type { Measurement } from "../measuring/measurement.js";
 import { median } from "../measuring/statistics.js";
 import type { Measures, Scenario } from "../measuring/suite.js";
 import type { Worker } from "../measuring/worker/worker-process.js";
@@ -73,7 +73,7 @@ interface Crew {
 }
 
 /** Holds more and more, and measures a cycle at each level. */
-async function grow(stage: Stage, most: number, crew: Crew): Promise<Measures> {
+async function grow(stage: Measurement, most: number, crew: Crew): Promise<Measures> {
   const levels = [...LEVELS.filter((level) => level < most), most];
   const measures: Record<string, number> = {};
   const costs: Costs[] = [];
@@ -110,7 +110,7 @@ async function costsOf({ holder, other, few }: Crew, forMs: number): Promise<Cos
 }
 
 /** Waits until the server has no keys left, or the time is over. */
-async function forgotten({ content }: Stage, withinMs: number): Promise<void> {
+async function forgotten({ content }: Measurement, withinMs: number): Promise<void> {
   const deadline = instant() + withinMs;
   while ((await content.keys()) > 0 && instant() < deadline) await pause(LOOK_EVERY_MS);
 }

@@ -1,8 +1,8 @@
 import { checkExclusion } from "../measuring/exclusion.js";
 import { instant, pause } from "../measuring/instant.js";
+import type { Measurement } from "../measuring/measurement.js";
 import { Echo, timed } from "../measuring/round-trip.js";
 import type { Section } from "../measuring/section-log.js";
-import type { Stage } from "../measuring/stage.js";
 import { percentile } from "../measuring/statistics.js";
 import type { Measures, Runner, SlicedScenario } from "../measuring/suite.js";
 import type { Worker } from "../measuring/worker/worker-process.js";
@@ -48,7 +48,7 @@ export const longHolds = handOverBeside("raw: round trip of a write", LONG, askS
 
 type RoundTrip = () => Promise<unknown>;
 
-function askServer({ requiredServer }: Stage): RoundTrip {
+function askServer({ requiredServer }: Measurement): RoundTrip {
   return () => requiredServer.roundTrip();
 }
 
@@ -56,7 +56,7 @@ function askServer({ requiredServer }: Stage): RoundTrip {
 function handOverBeside(
   rawName: string,
   holds: Holds,
-  roundTripOn: (stage: Stage) => RoundTrip,
+  roundTripOn: (stage: Measurement) => RoundTrip,
 ): SlicedScenario {
   return {
     id: holds.id,
@@ -96,7 +96,7 @@ interface Pair {
 }
 
 async function handOvers(
-  stage: Stage,
+  stage: Measurement,
   workers: readonly Worker[],
   roundTrip: RoundTrip,
   holds: Holds,
@@ -135,7 +135,7 @@ async function handOvers(
  * Waits until the waiter is in the queue: some contenders must start a program first, which takes
  * time.
  */
-async function untilQueued({ server, contender }: Stage): Promise<void> {
+async function untilQueued({ server, contender }: Measurement): Promise<void> {
   const { traces } = contender;
   const content = server?.content;
   if (content?.inQueue === undefined || traces === undefined) return;
@@ -150,7 +150,7 @@ function holdMs({ shortestMs, rangeMs }: Holds, i: number): number {
   return shortestMs + rangeMs * ((i * GOLDEN) % 1);
 }
 
-function secondsOf(holds: Holds, { seconds, quick }: Stage): number {
+function secondsOf(holds: Holds, { seconds, quick }: Measurement): number {
   return quick ? Math.max(seconds, holds.shortestMs / 100) : Math.max(seconds, holds.seconds);
 }
 

@@ -1,5 +1,5 @@
 import { pause } from "../measuring/instant.js";
-import type { Stage } from "../measuring/stage.js";
+import type { Measurement } from "../measuring/measurement.js";
 import type { Column, Measures, Scenario } from "../measuring/suite.js";
 import { resourceName } from "../measuring/worker/holdings.js";
 
@@ -35,7 +35,7 @@ export const renewal: Scenario = {
   measure: (stage) => measureRenewal(stage, LEASES),
 };
 
-export async function measureRenewal(stage: Stage, most: number): Promise<Measures> {
+export async function measureRenewal(stage: Measurement, most: number): Promise<Measures> {
   const leases = Math.min(most, stage.size);
   const ttlMs = stage.quick ? QUICK_TTL_MS : TTL_MS;
   const [worker] = await stage.workers(1, { ttlMs, pipelining: true });

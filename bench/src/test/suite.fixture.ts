@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { instant, pause } from "../measuring/instant.js";
+import { Measurement } from "../measuring/measurement.js";
 import { runSuite } from "../measuring/run-suite.js";
-import { Stage } from "../measuring/stage.js";
 import type { Suite } from "../measuring/suite.js";
 import { RESOURCE } from "../suites/terms.js";
 
@@ -46,7 +46,7 @@ export async function checkScenarios(
 export async function checkQueues(suite: Suite): Promise<void> {
   const waiting = suite.contenders.filter(({ sitsOut }) => sitsOut?.["hand-over"] === undefined);
   await inTurns(2, waiting, async (contender) => {
-    await using stage = await Stage.open(suite, contender, BLINK);
+    await using stage = await Measurement.open(suite, contender, BLINK);
     const { content } = stage;
     const inQueue = () => content.inQueue!(contender.traces!, RESOURCE);
     const [holder, waiter] = await stage.workers(2);
@@ -102,7 +102,7 @@ export async function measuresAll(suite: Suite, contenders: readonly string[]): 
 /** The server's count of statements for one acquire and one release, after a first of each. */
 export async function statementsOf(suite: Suite, id: string): Promise<[number, number]> {
   const contender = suite.contenders.find((candidate) => candidate.id === id)!;
-  await using stage = await Stage.open(suite, contender, BLINK);
+  await using stage = await Measurement.open(suite, contender, BLINK);
   const [worker] = await stage.workers(1);
   await worker!.call("acquire");
   await worker!.call("release");
@@ -114,7 +114,7 @@ export async function statementsOf(suite: Suite, id: string): Promise<[number, n
 }
 
 /** Waits until the count is stable: a first use may open connections, which send statements too. */
-async function callsAtRest(stage: Stage): Promise<number> {
+async function callsAtRest(stage: Measurement): Promise<number> {
   let last = -1;
   for (let tries = 0; tries < 50; tries++) {
     const calls = (await stage.calls())!;

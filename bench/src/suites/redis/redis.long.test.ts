@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Redis } from "ioredis";
 import { pause } from "../../measuring/instant.js";
-import { Stage } from "../../measuring/stage.js";
+import { Measurement } from "../../measuring/measurement.js";
 import { resourceName } from "../../measuring/worker/holdings.js";
 import { BLINK, checkScenarios, inTurns } from "../../test/suite.fixture.js";
 import { RESOURCE } from "../terms.js";
@@ -18,7 +18,7 @@ test("every scenario measures on a real server and finds the requirements' numbe
 test("every contender holds the key and sends the commands that it says", async () => {
   await inTurns(8, suite.contenders, async (contender) => {
     const { sends, renews = [], key } = contender.traces!;
-    await using stage = await Stage.open(suite, contender, BLINK);
+    await using stage = await Measurement.open(suite, contender, BLINK);
     const [worker] = await stage.workers(1, { ttlMs: TTL_MS });
     const held = (resource: string) => stage.content.held(contender.traces!, [resource]);
     const seen = await watch(stage.requiredServer.url, async () => {

@@ -12,7 +12,7 @@ import {
   CollectedOperation,
   type Operation,
 } from "./operation.js";
-import { type CallListener, type CallTerms, ScriptCaller } from "./script-caller.js";
+import { type CallTerms, ScriptCaller, type ScriptListener } from "./script-caller.js";
 
 const MANY_WAITING = 512;
 // With two calls in progress, the server runs one while we process the answer to the other. New
@@ -30,7 +30,7 @@ export interface BatcherTerms extends CallTerms {
  * event loop travel in one call of the script, because a command costs the client more than an
  * operation costs the server. On a Cluster, each slot has calls of its own.
  */
-export class ScriptBatcher implements CallListener {
+export class ScriptBatcher implements ScriptListener {
   readonly #isCluster: boolean;
   readonly #caller: ScriptCaller;
   /** Used where replicas must confirm each call; otherwise null. */

@@ -29,7 +29,7 @@ export interface CallTerms {
 }
 
 /** Hears of every call; of its answer, before the operations in it get theirs. */
-export interface CallListener {
+export interface ScriptListener {
   onSent(): void;
   onAnswered(): void;
 }
@@ -41,10 +41,10 @@ export interface CallListener {
 export class ScriptCaller {
   readonly #connection: RedisConnection;
   readonly #terms: CallTerms;
-  readonly #listener: CallListener;
+  readonly #listener: ScriptListener;
   readonly #script: Script;
 
-  constructor(connection: RedisConnection, terms: CallTerms, listener: CallListener) {
+  constructor(connection: RedisConnection, terms: CallTerms, listener: ScriptListener) {
     this.#connection = connection;
     this.#terms = terms;
     this.#listener = listener;

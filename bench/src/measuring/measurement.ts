@@ -6,7 +6,7 @@ import { Worker } from "./worker/worker-process.js";
 
 const TTL_MS = 30_000;
 const IDLE_MS = 3_600_000;
-const open = new Set<Stage>();
+const open = new Set<Measurement>();
 
 /** The limits of a run. */
 export interface Extent {
@@ -19,7 +19,7 @@ export interface Extent {
 }
 
 /** The surroundings of one measurement: a contender, an empty folder, a server, new processes. */
-export class Stage implements AsyncDisposable {
+export class Measurement implements AsyncDisposable {
   readonly contender: Contender;
   readonly seconds: number;
   readonly size: number;
@@ -40,8 +40,8 @@ export class Stage implements AsyncDisposable {
     open.add(this);
   }
 
-  static async open(suite: Suite, contender: Contender, extent: Extent): Promise<Stage> {
-    const stage = new Stage(suite, contender, extent);
+  static async open(suite: Suite, contender: Contender, extent: Extent): Promise<Measurement> {
+    const stage = new Measurement(suite, contender, extent);
     try {
       stage.#server = (await suite.startTestServer?.()) ?? null;
     } catch (error) {
@@ -52,8 +52,8 @@ export class Stage implements AsyncDisposable {
   }
 
   /** Opens another stage with its own server and processes, to compare the two in alternation. */
-  another(): Promise<Stage> {
-    return Stage.open(this.#suite, this.contender, this);
+  another(): Promise<Measurement> {
+    return Measurement.open(this.#suite, this.contender, this);
   }
 
   get name(): string {

@@ -45,6 +45,11 @@ export function readRecord(data: Buffer): NodeRecord {
   };
 }
 
+/** Whether Holdfast wrote this data, and not another library on the same locks. */
+export function isOurRecord(data: Buffer): boolean {
+  return typeof parse(data).mode === "string";
+}
+
 /** The first token of a grant whose node was created by this transaction. */
 export function tokenOf(czxid: bigint): bigint {
   if (czxid <= LARGEST_ZXID) return czxid * BigInt(TOKEN_RANGE);

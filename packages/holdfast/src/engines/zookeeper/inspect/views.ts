@@ -1,10 +1,11 @@
 import type { HolderView, ResourceView, RevokeRef, Sequence } from "../../../engine.js";
+import { UnsupportedError } from "../../../errors.js";
 import { emit } from "../../../events.js";
 import type { Claims } from "../claims/claims.js";
 import { markerOf, type Queue } from "../claims/queue.js";
 import { type FoundNode, holderView, tokenInUse } from "../claims/resource-nodes.js";
 import { refusal } from "../failure.js";
-import { amended, tokenOf } from "../node-record.js";
+import { amended, isOurRecord, tokenOf } from "../node-record.js";
 import { type Location, pathOf } from "../paths.js";
 import { prove } from "../session/prove.js";
 import { CODES } from "../wire/codes.js";
@@ -84,6 +85,11 @@ export class Views {
         const ended = await resourceNodes.end(session, found, marker, until);
         if (ended === "changed") continue;
         return ended === "ended" ? "revoked" : "gone";
+      }
+      if (!isOurRecord(data)) {
+        throw new UnsupportedError(
+          `"${resource}" is held by another program, which cannot be told; force ends its grant`,
+        );
       }
       const { err } = await session.ask(
         setData(path, amended(data, { revoked: true }), stat.version),

@@ -9,6 +9,7 @@ import { createInterface } from "node:readline";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CURATOR_JARS, ensure } from "@holdfast/servers";
+import type { HolderView } from "../../../../engine.js";
 import { UnsupportedError } from "../../../../errors.js";
 import type { LayoutName } from "../../layout.js";
 import { fresh, ZookeeperTestServer } from "../support/test-server.fixture.js";
@@ -110,6 +111,10 @@ describe("interop", { concurrency: 2 }, () => {
       assert.equal(await locks.tryAcquire(name), null);
       const { holders, waiters } = await locks.inspect(name);
       assert.deepEqual([holders.length, waiters.length], [1, 1]);
+      const [{ token, label }] = holders as [HolderView];
+      await assert.rejects(locks.revoke(name, { token }), UnsupportedError);
+      const [after] = (await locks.inspect(name)).holders;
+      assert.equal(after?.label, label, "the data of the other program's node changed");
       await sleep(100);
       assert.equal(await foreign.ask("release"), "released");
       const next = await behind;

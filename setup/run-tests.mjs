@@ -97,7 +97,7 @@ function testArguments(files, long, report, times) {
     // start while the processors idle. A fixed number would be too low for these tests, or so high
     // that tests with real servers fail when many compute at once.
     fewest: Math.ceil((long ? 1 : 1.5) * availableParallelism()),
-    most: 6 * availableParallelism(),
+    most: 3 * availableParallelism(),
     timeoutMs: long ? LONG_FILE_TIMEOUT_MS : FILE_TIMEOUT_MS,
     report,
     times,

@@ -2,7 +2,7 @@ import { cpus } from "node:os";
 
 /**
  * A function that tells which share of all processors was idle since its last answer: 0 to 1. It
- * answers 0 until everyMs have passed. A process of low priority gives way, so its time is idle too.
+ * answers 0 until everyMs have passed.
  */
 export function createIdleMeter(everyMs) {
   let last = measure();
@@ -20,7 +20,7 @@ function measure() {
   const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
   return {
     at: performance.now(),
-    idle: sum(all.map(({ idle, nice }) => idle + nice)),
+    idle: sum(all.map(({ idle }) => idle)),
     total: sum(all.flatMap((times) => Object.values(times))),
   };
 }

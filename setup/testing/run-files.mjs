@@ -4,8 +4,8 @@ import { createIdleMeter } from "./idle-meter.mjs";
 
 /** A file that has just started uses little of a processor, so the next one waits for a while. */
 const LOOK_EVERY_MS = 500;
-/** With more than a quarter of the processors idle, there is room for one more file. */
-const ENOUGH_IDLE = 0.25;
+/** With more than this share of the processors idle, there is room for one more file. */
+const ENOUGH_IDLE = 0.35;
 const COUNT = /^(tests|suites|pass|fail|cancelled|skipped|todo) (\d+)$/;
 
 /**

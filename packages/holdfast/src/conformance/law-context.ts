@@ -5,8 +5,8 @@ import type { Engine, EngineTraits, Mode, ResourceView } from "../engine.js";
 import { Locks } from "../locks.js";
 import type { ConnectOptions } from "../options.js";
 import { type FlakyEngine, flakyEngine } from "../testing/flaky-engine.js";
-import { Child, type Job } from "./child.js";
 import { Client } from "./client.js";
+import { ClientProcess, type Job } from "./client-process.js";
 import { type Harness, type Misanswered, type Relayed, traitsOf } from "./harness.js";
 import { elapse, within } from "./timing.js";
 
@@ -41,7 +41,7 @@ export class LawContext {
   readonly #name = randomBytes(5).toString("hex");
   readonly #engines: Engine[] = [];
   readonly #locks: Locks[] = [];
-  readonly #children: Child[] = [];
+  readonly #children: ClientProcess[] = [];
   #names = 0;
 
   constructor(harness: Harness) {
@@ -137,10 +137,10 @@ export class LawContext {
     return { locks: this.locksOn(flaky, options), flaky };
   }
 
-  child(job: Omit<Job, "url">): Child {
+  child(job: Omit<Job, "url">): ClientProcess {
     const url = this.harness.url;
     assert(url !== undefined, "laws that start processes need a url");
-    const child = new Child({ ...job, url });
+    const child = new ClientProcess({ ...job, url });
     this.#children.push(child);
     return child;
   }

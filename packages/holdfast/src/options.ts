@@ -1,9 +1,10 @@
 import type { RetryStrategy } from "./core/acquiring/retry.js";
 import { type Advice, type Known, refuseUnknown } from "./core/input/known-options.js";
+import { abortSignal, atLeast, oneOf, whole, wrong } from "./core/input/option-values.js";
 import { type Clock, systemClock } from "./core/runtime/clock.js";
 import { OWN_LABEL } from "./core/runtime/own-label.js";
 import type { EngineTraits, Mode } from "./engine.js";
-import { show, UnsupportedError, UsageError } from "./errors.js";
+import { UnsupportedError, UsageError } from "./errors.js";
 
 export interface AcquireOptions {
   /** How long the grant lives without a renewal. */
@@ -270,31 +271,6 @@ function refuseUnsupported(
   if (missing) throw new UnsupportedError(`the ${engineName} engine does not offer ${missing}`);
 }
 
-function wrong(name: string, got: unknown, wants: string): UsageError {
-  return new UsageError(`${name} is ${show(got)}; it must be ${wants}`);
-}
-
-function atLeast(
-  name: string,
-  value: unknown,
-  least: number,
-  most = Number.MAX_SAFE_INTEGER,
-): number {
-  if (typeof value === "number" && value >= least && value <= most) return value;
-  const orEver = most === Infinity ? ", or Infinity" : "";
-  throw wrong(name, value, `a number of ${least} or more${orEver}`);
-}
-
-export function whole(name: string, value: unknown, least: number): number {
-  if (Number.isSafeInteger(value) && (value as number) >= least) return value as number;
-  throw wrong(name, value, `a whole number of ${least} or more`);
-}
-
-function oneOf<T>(name: string, value: T, allowed: readonly T[]): T {
-  if (allowed.includes(value)) return value;
-  throw wrong(name, value, allowed.map((a) => JSON.stringify(a)).join(" or "));
-}
-
 function label(value: unknown): string {
   if (value === undefined) return OWN_LABEL;
   if (typeof value === "string" && value.length <= MAX_LABEL && !value.includes("\0")) return value;
@@ -311,17 +287,4 @@ function strategy(value: unknown): RetryStrategy | undefined {
     value,
     "an iterable of milliseconds, or a generator function that yields them",
   );
-}
-
-function abortSignal(value: unknown): AbortSignal | undefined {
-  if (value === undefined) return undefined;
-  if (
-    typeof value === "object" &&
-    value !== null &&
-    "aborted" in value &&
-    "addEventListener" in value
-  ) {
-    return value as AbortSignal;
-  }
-  throw wrong("signal", value, "an AbortSignal");
 }

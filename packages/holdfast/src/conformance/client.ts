@@ -15,7 +15,7 @@ import type {
   ResourceView,
   Validity,
 } from "../engine.js";
-import type { Stage } from "./stage.js";
+import type { LawContext } from "./law-context.js";
 import { elapse, within } from "./timing.js";
 
 const CALL_MS = 8_000;
@@ -41,11 +41,11 @@ export class Client {
   readonly engine: Engine;
   /** The grants that were pushed, by grantId. */
   readonly pushed = new Map<string, Granted>();
-  readonly #stage: Stage;
+  readonly #context: LawContext;
 
-  constructor(engine: Engine, stage: Stage) {
+  constructor(engine: Engine, context: LawContext) {
     this.engine = engine;
-    this.#stage = stage;
+    this.#context = context;
     engine.queue?.onGrant((ref, granted) => this.pushed.set(ref.grantId, granted));
   }
 
@@ -65,7 +65,7 @@ export class Client {
       grantId: mintGrantId(),
       mode: "exclusive",
       limit: null,
-      ttlMs: this.#stage.ttl(30_000),
+      ttlMs: this.#context.ttl(30_000),
       lockDelayMs: 0,
       tokens: 1,
       label: "law",
@@ -94,7 +94,11 @@ export class Client {
   }
 
   /** Claims must be refused, in these modes and by every verb. Leaves nothing behind. */
-  async keptOut(resource: string, why: string, modes: readonly Mode[] = this.#stage.traits.modes) {
+  async keptOut(
+    resource: string,
+    why: string,
+    modes: readonly Mode[] = this.#context.traits.modes,
+  ) {
     for (const mode of modes) {
       await this.refused(resource, { mode }, `${mode} tryAcquire: ${why}`);
       if (this.engine.queue === undefined) continue;
@@ -111,7 +115,7 @@ export class Client {
     call = this.call(),
   ) {
     const refs = batch.map(({ claim: { resource, grantId }, index }, i) => {
-      const ttlMs = this.#stage.ttl(ttlOf(i));
+      const ttlMs = this.#context.ttl(ttlOf(i));
       return { resource, grantId, ttlMs, index };
     });
     const answers = await within(CALL_MS, this.engine.renew(refs, call), "renew");
@@ -164,7 +168,7 @@ export class Client {
 
   async renew(
     claim: GrantRef,
-    ttlMs = this.#stage.ttl(30_000),
+    ttlMs = this.#context.ttl(30_000),
     call = this.call(),
     more: { readonly index?: number; readonly leave?: boolean } = {},
   ) {

@@ -2,12 +2,12 @@ import assert from "node:assert";
 import type { Mode } from "../engine.js";
 import type { Client } from "./client.js";
 import type { Excuse, Harness } from "./harness.js";
-import { Stage } from "./stage.js";
+import { LawContext } from "./law-context.js";
 
 /** The laws about the order of waiters that apply to engines without a queue, too. */
 export type OrderLaw = "L2.13" | "L13.10";
 
-const WITNESSES: Readonly<Record<OrderLaw, (stage: Stage) => Promise<void>>> = {
+const WITNESSES: Readonly<Record<OrderLaw, (context: LawContext) => Promise<void>>> = {
   "L2.13": async (s) => {
     const [reader, writer, later] = await s.clients(3);
     const resource = s.resource();
@@ -33,11 +33,11 @@ export function withoutQueue(why: string, ...laws: readonly OrderLaw[]): Excuse[
     law,
     why,
     async witness(harness: Harness) {
-      const stage = new Stage(harness);
+      const context = new LawContext(harness);
       try {
-        await WITNESSES[law](stage);
+        await WITNESSES[law](context);
       } finally {
-        await stage.tearDown();
+        await context.tearDown();
       }
     },
   }));

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Lease } from "../core/holding/lease.js";
 import { sleep as pause } from "../core/runtime/clock.js";
-import { gate, outcomeOf, stage } from "../core/test/stage.fixture.js";
+import { gate, outcomeOf, setUp } from "../core/test/set-up.fixture.js";
 import type { Call, Claim, Engine } from "../engine.js";
 import { memoryEngine } from "../engines/memory/index.js";
 import { LeaseLostError, UsageError } from "../errors.js";
@@ -58,7 +58,7 @@ for (const { name, open } of backends()) {
 }
 
 test("a call that does not run returns the holder", async () => {
-  const { locks, other } = stage();
+  const { locks, other } = setUp();
   const done = gate();
   const options = { atMostMs: 1_000, label: "host 1" };
   const running = locks.once("a", options, () => done.opened);
@@ -116,7 +116,7 @@ test("a run that takes longer than atMostMs loses its lease and rejects", async 
 const NIGHTLY = { atMostMs: 60_000, atLeastMs: 100 };
 
 test("a run that ends just before atLeastMs is not lost by a slow last renewal", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   const { opened, open } = gate();
   engine.inject("renew", { kind: "hold-reply", until: opened });
   const running = outcomeOf(locks.once("n", NIGHTLY, () => pause(clock, 96, undefined)));
@@ -130,7 +130,7 @@ test("a run that ends just before atLeastMs is not lost by a slow last renewal",
 });
 
 test("a last renewal whose answer was lost is no loss, although its repeat comes after the end", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   const { opened, open } = gate();
   engine.inject("renew", { kind: "lose-reply" });
   engine.inject("renew", { kind: "hold-request", until: opened });
@@ -145,7 +145,7 @@ test("a last renewal whose answer was lost is no loss, although its repeat comes
 });
 
 test("a run whose lease was revoked by force rejects, even if only its last renewal notices", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   const run = async ({ token }: Lease) => {
     await other.revoke("n", { token, force: true });
   };
@@ -155,7 +155,7 @@ test("a run whose lease was revoked by force rejects, even if only its last rene
 });
 
 test("a run that was revoked unnoticed keeps nobody out after its end", async () => {
-  const { clock, engine, other, held } = stage();
+  const { clock, engine, other, held } = setUp();
   const unwatched = new Locks(withoutWatch(engine), { clock });
   await unwatched.once("n", NIGHTLY, async ({ token }) => {
     assert.equal(await other.revoke("n", { token }), "revoked");
@@ -164,7 +164,7 @@ test("a run that was revoked unnoticed keeps nobody out after its end", async ()
 });
 
 test("close() waits for the last renewal of a run", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   const { opened, open } = gate();
   engine.inject("renew", { kind: "hold-request", until: opened });
   const running = locks.once("n", NIGHTLY, () => 1);
@@ -195,7 +195,7 @@ function withOldGrants(engine: Engine, oldMs: number, count: number): Engine {
 const DAILY = { atMostMs: 1_000, atLeastMs: 1_000 };
 
 test("a run does not begin under a grant that would end before atLeastMs", async () => {
-  const { clock, engine, held } = stage();
+  const { clock, engine, held } = setUp();
   const once = new Locks(withOldGrants(engine, 600, 1), { clock });
   const run = (lease: Lease) => lease.remainingMs();
   const result = await once.once("n", DAILY, run);
@@ -207,7 +207,7 @@ test("a run does not begin under a grant that would end before atLeastMs", async
 });
 
 test("a process that dies during its run keeps others out for atLeastMs, even if atMostMs is the same", async () => {
-  const { clock, engine, other } = stage();
+  const { clock, engine, other } = setUp();
   const dying = new Locks(withOldGrants(engine, 300, 1), { clock });
   const lost = assert.rejects(
     dying.once("n", DAILY, () => pause(clock, 5_000, undefined)),
@@ -231,7 +231,7 @@ test("once checks its options before any call", async () => {
 });
 
 test("once refuses arguments in a wrong order or number, and names the right order", async () => {
-  const { engine, locks } = stage();
+  const { engine, locks } = setUp();
   const once = locks.once.bind(locks) as (...args: unknown[]) => Promise<unknown>;
   const fn = () => 1;
   const order = /once is called as once\(name, options, fn\), and got once\(name/;

@@ -1,10 +1,11 @@
 import type { HeldLease, Lease } from "../core/holding/lease.js";
 import { type RunFunction, runUnder, wrongOrder } from "../core/holding/run.js";
 import { type Known, refuseUnknown } from "../core/input/known-options.js";
+import { whole } from "../core/input/option-values.js";
 import type { Clock } from "../core/runtime/clock.js";
 import type { Engine, HolderView } from "../engine.js";
 import { AcquireTimeoutError, EngineError, UnsupportedError, UsageError } from "../errors.js";
-import { type AcquireOptions, whole, withinTtl } from "../options.js";
+import { type AcquireOptions, withinTtl } from "../options.js";
 
 export interface OnceOptions {
   /** The longest time of a run. After it, the lease is lost and another run may begin. */

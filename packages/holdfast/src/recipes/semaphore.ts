@@ -2,8 +2,9 @@ import { checkResource } from "../core/acquiring/resource.js";
 import type { Lease } from "../core/holding/lease.js";
 import { type RunFunction, runArguments } from "../core/holding/run.js";
 import type { Known } from "../core/input/known-options.js";
+import { whole } from "../core/input/option-values.js";
 import { UsageError } from "../errors.js";
-import { type AcquireOptions, type TryAcquireOptions, whole } from "../options.js";
+import type { AcquireOptions, TryAcquireOptions } from "../options.js";
 import {
   checkDefaults,
   DEFAULTS,

@@ -26,7 +26,7 @@ function listenToAll(): Told[] {
   return told;
 }
 
-function stage() {
+function setUp() {
   const clock = new ManualClock();
   const store = new MemoryStore();
   const engine = flakyEngine(memoryEngine({ store }));
@@ -64,7 +64,7 @@ test("a payload is not computed without subscribers", () => {
 });
 
 test("a lease emits in order: wait, acquired, renewed, released", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   const told = listenToAll();
   const lease = await locks.acquire("a", { label: "me", ttlMs: 3_000 });
   await clock.advance(1_000);
@@ -83,7 +83,7 @@ test("a lease emits in order: wait, acquired, renewed, released", async () => {
 });
 
 test("acquired carries the time waited", async () => {
-  const { clock, locks, other } = stage();
+  const { clock, locks, other } = setUp();
   const holder = await other.acquire("a");
   const told = listenToAll();
   for (const fair of ["cohort", "strict"] as const) void locks.acquire("a", { fair, label: fair });
@@ -98,7 +98,7 @@ test("every wait ends with acquired or not-granted, which gives outcome, error a
   const outcomes = ["busy", "aborted", "failed", "closed"] as const;
   for (const way of [{ fair: "cohort" }, { fair: "strict" }, { mode: "shared" }] as const) {
     for (const outcome of outcomes) {
-      const { clock, locks, other, engine } = stage();
+      const { clock, locks, other, engine } = setUp();
       const told = listenToAll();
       await other.acquire("a");
       const controller = new AbortController();
@@ -129,7 +129,7 @@ test("every wait ends with acquired or not-granted, which gives outcome, error a
 });
 
 test("not-granted of an aborted wait carries its reason and its time", async () => {
-  const { clock, locks, other } = stage();
+  const { clock, locks, other } = setUp();
   await other.acquire("a");
   for (const fair of ["cohort", "strict"] as const) {
     const told = listenToAll();
@@ -148,7 +148,7 @@ test("not-granted of an aborted wait carries its reason and its time", async () 
 });
 
 test("not-granted of a wait that timed out has outcome busy", async () => {
-  const { clock, locks, other } = stage();
+  const { clock, locks, other } = setUp();
   await other.acquire("a");
   const told = listenToAll();
   const waiting = locks.acquire("a", { waitMs: 100 }).catch(() => {});
@@ -164,7 +164,7 @@ test("not-granted of a wait that timed out has outcome busy", async () => {
 });
 
 test("handed-over carries the former token and the next holder's time waited", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   const opener = await locks.acquire("a");
   const [one, two] = [locks.acquire("a"), locks.acquire("a", { label: "two" })];
   await clock.advance(10);
@@ -182,7 +182,7 @@ test("handed-over carries the former token and the next holder's time waited", a
 });
 
 test("a failed clean-up is emitted as an event", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const told = listenToAll();
   engine.inject("enqueue", { kind: "lose-reply" });
   engine.inject("release", { kind: "fail" }, 3);
@@ -194,7 +194,7 @@ test("a failed clean-up is emitted as an event", async () => {
 });
 
 test("no payload contains a grantId", async () => {
-  const { clock, engine, locks, other, grantIds } = stage();
+  const { clock, engine, locks, other, grantIds } = setUp();
   const told = listenToAll();
   const settle = (work: Promise<unknown>) => work.catch(() => {});
   const opener = await locks.acquire("a");
@@ -226,7 +226,7 @@ test("no payload contains a grantId", async () => {
 });
 
 test("a subscriber that throws breaks no acquire", async () => {
-  const { locks } = stage();
+  const { locks } = setUp();
   const thrown: unknown[] = [];
   const listener = () => {
     throw new Error("the subscriber's own mistake");
@@ -246,7 +246,7 @@ test("a subscriber that throws breaks no acquire", async () => {
 });
 
 test("a subscriber of wait that aborts this wait ends it", async () => {
-  const { clock, locks, other } = stage();
+  const { clock, locks, other } = setUp();
   await other.acquire("a");
   for (const fair of ["cohort", "strict"] as const) {
     const controller = new AbortController();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { stage } from "../core/test/stage.fixture.js";
+import { setUp } from "../core/test/set-up.fixture.js";
 import { EngineError, UsageError } from "../errors.js";
 import type { ListOptions, Locks } from "../locks.js";
 
@@ -11,7 +11,7 @@ async function names(locks: Locks, options?: ListOptions): Promise<string[]> {
 }
 
 test("tryAcquire returns a lease or null, and never waits", async () => {
-  const { locks, other } = stage();
+  const { locks, other } = setUp();
   const lease = await locks.tryAcquire("a");
   assert.ok(lease?.held);
   assert.equal(await other.tryAcquire("a"), null);
@@ -20,7 +20,7 @@ test("tryAcquire returns a lease or null, and never waits", async () => {
 });
 
 test("tryAcquire returns null when acquire with waitMs 0 times out, and throws when that fails", async () => {
-  const { engine, locks, other } = stage();
+  const { engine, locks, other } = setUp();
   await other.acquire("a");
   await assert.rejects(locks.acquire("a", { waitMs: 0 }), { code: "ACQUIRE_TIMEOUT" });
   assert.equal(await locks.tryAcquire("a"), null);
@@ -30,13 +30,13 @@ test("tryAcquire returns null when acquire with waitMs 0 times out, and throws w
 });
 
 test("two tryAcquire at once give one lease", async () => {
-  const { locks } = stage();
+  const { locks } = setUp();
   const both = await Promise.all([locks.tryAcquire("a"), locks.tryAcquire("a")]);
   assert.equal(both.filter((lease) => lease !== null).length, 1);
 });
 
 test("tryAcquire does not overtake a waiter", async () => {
-  const { clock, locks, other } = stage();
+  const { clock, locks, other } = setUp();
   const holder = await other.acquire("a");
   const waiting = other.acquire("a", { ttlMs: 5_000 });
   await clock.advance(1);
@@ -46,7 +46,7 @@ test("tryAcquire does not overtake a waiter", async () => {
 });
 
 test("check is false for a grant that was released, revoked or of another mode", async () => {
-  const { locks, other } = stage();
+  const { locks, other } = setUp();
   const lease = await locks.acquire("a");
   assert.equal(await other.check(lease.sequencer), true);
   assert.equal(await other.check(lease.sequencer.replace("exclusive", "shared")), false);
@@ -57,7 +57,7 @@ test("check is false for a grant that was released, revoked or of another mode",
 });
 
 test("inspect shows who holds and who waits", async () => {
-  const { clock, locks, other } = stage();
+  const { clock, locks, other } = setUp();
   const lease = await locks.acquire("a", { label: "holder" });
   const waiting = other.acquire("a", { label: "waiter" });
   await clock.advance(10);
@@ -76,7 +76,7 @@ test("inspect shows who holds and who waits", async () => {
 });
 
 test("list returns every page, by glob, and stops on abort", async () => {
-  const { locks } = stage();
+  const { locks } = setUp();
   for (let i = 0; i < 600; i++) await locks.acquire(`r${String(i).padStart(3, "0")}`);
   assert.equal((await names(locks)).length, 600);
   assert.deepEqual(await names(locks, { match: "r00?" }), [
@@ -95,14 +95,14 @@ test("list returns every page, by glob, and stops on abort", async () => {
 });
 
 test("list refuses a match that is no glob", async () => {
-  const { locks } = stage();
+  const { locks } = setUp();
   for (const match of ["", 5, 5n]) {
     await assert.rejects(names(locks, { match } as ListOptions), UsageError, String(match));
   }
 });
 
 test("revoke needs the grant's own token, and changes no other grant", async () => {
-  const { locks, other } = stage();
+  const { locks, other } = setUp();
   const lease = await locks.acquire("a");
   await assert.rejects(other.revoke("a", {} as never), UsageError);
   await assert.rejects(other.revoke("a", { token: 1 } as never), UsageError);
@@ -118,7 +118,7 @@ test("revoke needs the grant's own token, and changes no other grant", async () 
 });
 
 test("a revoked holder's release lets the successor in; force does not wait for it", async () => {
-  const { clock, locks, other } = stage();
+  const { clock, locks, other } = setUp();
   const lease = await locks.acquire("a");
   await other.revoke("a", { token: lease.token });
   await clock.advance(0);
@@ -133,7 +133,7 @@ test("a revoked holder's release lets the successor in; force does not wait for 
 });
 
 test("every verb refuses an invalid name, before any call", async () => {
-  const { engine, locks } = stage();
+  const { engine, locks } = setUp();
   for (const name of ["", "a\0", 5 as never, undefined as never]) {
     await assert.rejects(locks.acquire(name), UsageError);
     await assert.rejects(locks.tryAcquire(name), UsageError);
@@ -150,7 +150,7 @@ test("every verb refuses an invalid name, before any call", async () => {
 });
 
 test("shared leases live together up to their limit, and readers let a writer in", async () => {
-  const { clock, locks, other } = stage();
+  const { clock, locks, other } = setUp();
   const shared = { mode: "shared", limit: 2 } as const;
   const [one, two] = [await locks.acquire("a", shared), await other.acquire("a", shared)];
   assert.equal(await locks.tryAcquire("a", shared), null);

@@ -3,7 +3,8 @@ import { getEventListeners } from "node:events";
 import type { Locks } from "../../locks.js";
 import type { AcquireOptions } from "../../options.js";
 import type { LawGroup } from "../harness.js";
-import { law, type Stage } from "../stage.js";
+import { law } from "../law.js";
+import type { LawContext } from "../law-context.js";
 import { elapse, gate, within } from "../timing.js";
 import { activeResources, leavesNoMoreThan } from "./leftovers.js";
 
@@ -29,7 +30,7 @@ async function connected(locks: Locks): Promise<void> {
 }
 
 /** Holds the resource, starts one wait and returns its AbortController. */
-async function waiting(s: Stage, locks: Locks, options: AcquireOptions) {
+async function waiting(s: LawContext, locks: Locks, options: AcquireOptions) {
   const holder = await s.client();
   const resource = s.resource();
   const held = await holder.take(resource);

@@ -5,7 +5,8 @@ import type { Claim, Granted, Mode, Validity } from "../../engine.js";
 import type { ConnectOptions } from "../../options.js";
 import { type Client, expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { law, type Stage } from "../stage.js";
+import { law } from "../law.js";
+import type { LawContext } from "../law-context.js";
 import { elapse, within } from "../timing.js";
 
 /** Backends count in whole milliseconds, and round in either direction. */
@@ -17,7 +18,12 @@ const AGO_MS = 120;
 const LONG_MS = 3_600_000;
 
 /** The validity in an answer must end no later than the backend's record says. */
-async function isTrue(s: Stage, { resource }: Claim, answer: Validity, how: string): Promise<void> {
+async function isTrue(
+  s: LawContext,
+  { resource }: Claim,
+  answer: Validity,
+  how: string,
+): Promise<void> {
   const { end } = await s.truth(resource);
   const overMs = answer.since + answer.ttlMs - end;
   assert(
@@ -27,7 +33,7 @@ async function isTrue(s: Stage, { resource }: Claim, answer: Validity, how: stri
 }
 
 /** The same for a lease, with everything that core computes from the answers. */
-async function leaseIsTrue(s: Stage, lease: Lease, how: string): Promise<void> {
+async function leaseIsTrue(s: LawContext, lease: Lease, how: string): Promise<void> {
   // Belief is read first, because the keeper may renew while the record is being read.
   const { held } = lease;
   const believedEnd = systemClock.now() + lease.remainingMs();
@@ -43,7 +49,7 @@ async function leaseIsTrue(s: Stage, lease: Lease, how: string): Promise<void> {
 const BARE: ConnectOptions = { drift: 0, cohort: { ms: 60_000 }, defaults: { graceMs: 0 } };
 
 /** A waiter and the holder before it. */
-async function queuedBehind(s: Stage, a: Client, b: Client, mode: Mode, ttlMs?: number) {
+async function queuedBehind(s: LawContext, a: Client, b: Client, mode: Mode, ttlMs?: number) {
   const resource = s.resource();
   const held = await a.take(resource, ttlMs === undefined ? {} : { ttlMs });
   return { resource, held: held.claim, waiter: await b.wait(resource, { mode }) };

@@ -1,7 +1,7 @@
 import assert from "node:assert";
 import type { LawGroup } from "../harness.js";
 import { inOrder } from "../in-order.js";
-import { law } from "../stage.js";
+import { law } from "../law.js";
 import { handedOverLaws } from "./handed-over.js";
 import { revocationLaws } from "./revocation.js";
 import { toldHolderLaws } from "./told-holders.js";

@@ -1,7 +1,7 @@
 import assert from "node:assert";
 import { ClosedError, UsageError } from "../../errors.js";
 import type { LawGroup } from "../harness.js";
-import { law } from "../stage.js";
+import { law } from "../law.js";
 import { elapse, within } from "../timing.js";
 import { activeResources, leavesNoMoreThan } from "./leftovers.js";
 

@@ -2,7 +2,8 @@ import assert from "node:assert";
 import type { Claim } from "../../engine.js";
 import { type Client, expectKind } from "../client.js";
 import type { Law, LawGroup } from "../harness.js";
-import { law, type Stage } from "../stage.js";
+import { law } from "../law.js";
+import type { LawContext } from "../law-context.js";
 import { outcome, within } from "../timing.js";
 
 const FEW = 50;
@@ -45,7 +46,7 @@ async function inBatches(count: number, work: (i: number) => Promise<unknown>): 
  * The server's time for one operation, in microseconds. Stops after a round of at most enoughUs.
  */
 async function timeOf(
-  s: Stage,
+  s: LawContext,
   keep: () => Promise<void>,
   operate: () => Promise<void>,
   rounds: number,
@@ -64,7 +65,12 @@ async function timeOf(
 }
 
 /** Other programs can only add to a time, so one good try is proof enough. */
-async function compare(s: Stage, many: number, crowd: Crowd, operate: Operation): Promise<void> {
+async function compare(
+  s: LawContext,
+  many: number,
+  crowd: Crowd,
+  operate: Operation,
+): Promise<void> {
   const client = await s.client();
   const figures: string[] = [];
   for (let attempt = 0; attempt < TRIES; attempt++) {
@@ -78,7 +84,7 @@ async function compare(s: Stage, many: number, crowd: Crowd, operate: Operation)
 }
 
 async function fewAndMany(
-  s: Stage,
+  s: LawContext,
   client: Client,
   many: number,
   crowd: Crowd,

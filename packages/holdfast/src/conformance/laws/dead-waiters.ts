@@ -3,7 +3,8 @@ import { systemClock } from "../../core/runtime/clock.js";
 import type { Claim } from "../../engine.js";
 import { type Client, expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { law, type Stage } from "../stage.js";
+import { law } from "../law.js";
+import type { LawContext } from "../law-context.js";
 import { elapse, outcome, within } from "../timing.js";
 
 const MARGIN_MS = 5_000;
@@ -24,7 +25,7 @@ async function turnMs(client: Client, claim: Claim, boundMs: number): Promise<nu
   }
 }
 
-async function behindTheDead(s: Stage, dead: number, bury: (client: Client) => Promise<void>) {
+async function behindTheDead(s: LawContext, dead: number, bury: (client: Client) => Promise<void>) {
   const [holder, b] = await s.clients(2);
   const resource = s.resource();
   const ttlMs = s.ttl(200);

@@ -1,6 +1,6 @@
 import assert from "node:assert";
 import { type LawGroup, traitsOf } from "../harness.js";
-import { law } from "../stage.js";
+import { law } from "../law.js";
 
 export const declaration: LawGroup = {
   id: "L0",

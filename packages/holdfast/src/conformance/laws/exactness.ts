@@ -3,7 +3,8 @@ import { systemClock } from "../../core/runtime/clock.js";
 import { EngineError } from "../../errors.js";
 import { type Client, expectKind } from "../client.js";
 import type { LawGroup, Need } from "../harness.js";
-import { law, type Stage } from "../stage.js";
+import { law } from "../law.js";
+import type { LawContext } from "../law-context.js";
 import { elapse, outcome, within } from "../timing.js";
 import { TOMBSTONE_MS } from "./tombstones.js";
 
@@ -11,7 +12,7 @@ const WAIT_MS = 12_000;
 const MEND_MS = 15_000;
 
 interface Garbled {
-  readonly s: Stage;
+  readonly s: LawContext;
   /** The client whose answers are garbled while `ask` runs. */
   readonly client: Client;
   readonly other: Client;

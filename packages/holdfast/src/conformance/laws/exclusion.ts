@@ -2,7 +2,7 @@ import assert from "node:assert";
 import { AcquireTimeoutError, EngineError } from "../../errors.js";
 import { expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { law } from "../stage.js";
+import { law } from "../law.js";
 
 export const exclusion: LawGroup = {
   id: "L1",

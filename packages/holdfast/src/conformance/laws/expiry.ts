@@ -2,7 +2,7 @@ import assert from "node:assert";
 import { systemClock } from "../../core/runtime/clock.js";
 import { expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { law } from "../stage.js";
+import { law } from "../law.js";
 import { elapse } from "../timing.js";
 import { leavingLaws } from "./leaving.js";
 import { validityLaws } from "./validity.js";

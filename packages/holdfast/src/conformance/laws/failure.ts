@@ -4,7 +4,7 @@ import type { Failed } from "../../engine.js";
 import { EngineError } from "../../errors.js";
 import { type Client, expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { law } from "../stage.js";
+import { law } from "../law.js";
 import { elapse, outcome, within } from "../timing.js";
 import { lastingTombstoneLaws, TOMBSTONE_MS, tombstoneLaws } from "./tombstones.js";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert";
 import { LeaseLostError } from "../../errors.js";
 import { assertRising, expectKind } from "../client.js";
-import { law } from "../stage.js";
+import { law } from "../law.js";
 import { elapse, gate, within } from "../timing.js";
 
 /** What check and revoke mean for a lease that is handed over inside a process. */

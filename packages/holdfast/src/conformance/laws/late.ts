@@ -2,7 +2,8 @@ import assert from "node:assert";
 import type { Call } from "../../engine.js";
 import { assertRising, type Client, expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { law, type Stage } from "../stage.js";
+import { law } from "../law.js";
+import type { LawContext } from "../law-context.js";
 import { elapse, outcome } from "../timing.js";
 import { repeatedCallLaws } from "./repeated-calls.js";
 import { TOMBSTONE_MS } from "./tombstones.js";
@@ -17,7 +18,7 @@ const ARRIVAL_MS = 150;
  * Sends a request that is delayed until after its deadline; returns a function that delivers it.
  */
 async function overdue<T>(
-  s: Stage,
+  s: LawContext,
   prepare: (client: Client) => Promise<T>,
   ask: (client: Client, prepared: T, call: Call) => Promise<unknown>,
 ): Promise<{ readonly prepared: T; deliver(): Promise<void> }> {

@@ -1,7 +1,7 @@
 import assert from "node:assert";
 import { systemClock } from "../../core/runtime/clock.js";
 import { type Client, expectKind } from "../client.js";
-import { law } from "../stage.js";
+import { law } from "../law.js";
 import { elapse, within } from "../timing.js";
 
 const LATE_MS = 10_000;

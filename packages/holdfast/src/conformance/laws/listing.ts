@@ -1,7 +1,7 @@
 import assert from "node:assert";
 import type { ListPage, ResourceView } from "../../engine.js";
 import type { Client } from "../client.js";
-import { law } from "../stage.js";
+import { law } from "../law.js";
 import { NASTY_NAMES } from "./names.js";
 
 const MOST_PAGES = 1_000;

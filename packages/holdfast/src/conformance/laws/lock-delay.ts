@@ -2,10 +2,11 @@ import assert from "node:assert";
 import { systemClock } from "../../core/runtime/clock.js";
 import { expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { law, type Stage } from "../stage.js";
+import { law } from "../law.js";
+import type { LawContext } from "../law-context.js";
 
 /** A grant with a lock-delay that has just expired. */
-async function closed(s: Stage, mode: "exclusive" | "shared" = "exclusive") {
+async function closed(s: LawContext, mode: "exclusive" | "shared" = "exclusive") {
   const [a, b] = await s.clients(2);
   const resource = s.resource();
   const terms = { mode, ttlMs: s.lifeMs, lockDelayMs: s.delayMs };

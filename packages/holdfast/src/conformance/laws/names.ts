@@ -1,6 +1,6 @@
 import assert from "node:assert";
 import type { LawGroup } from "../harness.js";
-import { law } from "../stage.js";
+import { law } from "../law.js";
 import { listingLaws } from "./listing.js";
 
 const long = (tail: string) => "n".repeat(1024 - tail.length) + tail;

@@ -1,7 +1,7 @@
 import assert from "node:assert";
 import { expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { law } from "../stage.js";
+import { law } from "../law.js";
 
 export const release: LawGroup = {
   id: "L8",

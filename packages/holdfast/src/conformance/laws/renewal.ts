@@ -3,7 +3,7 @@ import type { Gone } from "../../engine.js";
 import { LeaseLostError } from "../../errors.js";
 import { expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { law } from "../stage.js";
+import { law } from "../law.js";
 import { elapse, within } from "../timing.js";
 
 function because(gone: Gone, ...reasons: Gone["why"][]): void {

@@ -1,6 +1,6 @@
 import assert from "node:assert";
 import { expectKind } from "../client.js";
-import { law } from "../stage.js";
+import { law } from "../law.js";
 import { elapse, outcome } from "../timing.js";
 
 /** The same call several times at once, as a client that resends may send it. */

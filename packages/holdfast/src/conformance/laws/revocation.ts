@@ -1,6 +1,6 @@
 import assert from "node:assert";
 import { expectKind } from "../client.js";
-import { law } from "../stage.js";
+import { law } from "../law.js";
 
 /** What a revocation does at the backend. */
 export const revocationLaws = [

@@ -2,7 +2,7 @@ import assert from "node:assert";
 import { UsageError } from "../../errors.js";
 import type { ClaimTerms, Client } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { law } from "../stage.js";
+import { law } from "../law.js";
 
 /** The refusal must name both limits, so that the reader knows which one to change. */
 async function mismatch(client: Client, resource: string, terms: ClaimTerms, ...names: RegExp[]) {

@@ -3,7 +3,8 @@ import type { Lease } from "../../core/holding/lease.js";
 import type { AcquireOptions } from "../../options.js";
 import { ascending, assertRising } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { law, type Stage } from "../stage.js";
+import { law } from "../law.js";
+import type { LawContext } from "../law-context.js";
 import { within } from "../timing.js";
 
 const CLIENTS = 4;
@@ -37,7 +38,7 @@ class CriticalSection {
 
 /** Several clients with several contenders each, which acquire several times. */
 async function stampede(
-  s: Stage,
+  s: LawContext,
   optionsOf: (contender: number) => AcquireOptions,
 ): Promise<CriticalSection> {
   const polled = s.harness.queue === false;

@@ -1,11 +1,12 @@
 import assert from "node:assert";
 import { expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { law, type Stage } from "../stage.js";
+import { law } from "../law.js";
+import type { LawContext } from "../law-context.js";
 import { elapse } from "../timing.js";
 
 /** Client a held the resource until it expired, and client b holds it now. */
-async function succeeded(s: Stage) {
+async function succeeded(s: LawContext) {
   const [a, b, c] = await s.clients(3);
   const resource = s.resource();
   const stale = await a!.take(resource, { ttlMs: s.lifeMs });

@@ -1,7 +1,8 @@
 import assert from "node:assert";
 import type { Locks } from "../../locks.js";
 import type { LawGroup, Member } from "../harness.js";
-import { law, type Stage } from "../stage.js";
+import { law } from "../law.js";
+import type { LawContext } from "../law-context.js";
 import { elapse, outcome, type Settled, within } from "../timing.js";
 
 /** Longer than a ttl: a lease that is still held afterwards was renewed in between. */
@@ -12,7 +13,7 @@ const TURN_MS = 30_000;
 /** A client may connect to any server of the list first. */
 const CONNECTS = 3;
 
-async function locksOf(s: Stage): Promise<Locks> {
+async function locksOf(s: LawContext): Promise<Locks> {
   const { ttlMs } = s.harness.survival!;
   return s.locksOn(await s.engine(), { defaults: { ttlMs } });
 }
@@ -22,7 +23,10 @@ function reasonOf(settled: Settled<unknown>): string {
 }
 
 /** Disturbs each server in turn, while a lease is held and somebody waits for it in the queue. */
-async function throughEach(s: Stage, disturb: (member: Member, ttlMs: number) => Promise<void>) {
+async function throughEach(
+  s: LawContext,
+  disturb: (member: Member, ttlMs: number) => Promise<void>,
+) {
   const { ttlMs, members } = s.harness.survival!;
   const [holder, other] = [await locksOf(s), await locksOf(s)];
   const resource = s.resource();

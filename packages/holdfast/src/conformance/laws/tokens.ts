@@ -1,7 +1,7 @@
 import assert from "node:assert";
 import { assertRising, type Client, expectKind, type Held } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { law } from "../stage.js";
+import { law } from "../law.js";
 import { elapse, outcome } from "../timing.js";
 
 const MAX_TOKEN = 2n ** 63n - 1n;

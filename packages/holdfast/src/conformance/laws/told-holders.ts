@@ -1,6 +1,6 @@
 import assert from "node:assert";
 import { LeaseLostError } from "../../errors.js";
-import { law } from "../stage.js";
+import { law } from "../law.js";
 import { elapse, gate, within } from "../timing.js";
 
 /** How the holder of a revoked lease learns of it, through the API. */

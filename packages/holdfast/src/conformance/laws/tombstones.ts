@@ -3,7 +3,7 @@ import type { Claim } from "../../engine.js";
 import { EngineError } from "../../errors.js";
 import { flakyEngine } from "../../testing/flaky-engine.js";
 import { expectKind } from "../client.js";
-import { law } from "../stage.js";
+import { law } from "../law.js";
 
 /** Longer than any law. */
 export const TOMBSTONE_MS = 60_000;

@@ -1,7 +1,7 @@
 import assert from "node:assert";
 import type { Call, Validity } from "../../engine.js";
 import { type Client, expectKind, type Held } from "../client.js";
-import { law } from "../stage.js";
+import { law } from "../law.js";
 import { elapse } from "../timing.js";
 
 /** How long ago a call pretends to have started: far more than any rounding. */

@@ -2,7 +2,8 @@ import assert from "node:assert";
 import { systemClock } from "../../core/runtime/clock.js";
 import { flakyEngine } from "../../testing/flaky-engine.js";
 import type { LawGroup } from "../harness.js";
-import { law, type Stage } from "../stage.js";
+import { law } from "../law.js";
+import type { LawContext } from "../law-context.js";
 import { elapse, within } from "../timing.js";
 import { overheard } from "./overheard.js";
 
@@ -12,7 +13,7 @@ const MARGIN_MS = 5_000;
 /**
  * Locks whose queued answers are recorded, with the heartbeat interval that the engine asks for.
  */
-async function countedLocks(s: Stage, pushes: "deliver" | "drop") {
+async function countedLocks(s: LawContext, pushes: "deliver" | "drop") {
   const { engine, queued } = overheard(await s.engine());
   const flaky = flakyEngine(engine);
   flaky.pushes(pushes);
@@ -20,7 +21,7 @@ async function countedLocks(s: Stage, pushes: "deliver" | "drop") {
 }
 
 /** The time from the release until the waiter has its lease. */
-async function handOverMs(s: Stage, pushes: "deliver" | "drop") {
+async function handOverMs(s: LawContext, pushes: "deliver" | "drop") {
   const holder = await s.client();
   // Engines that wait for an expiry ask for heartbeats near it. A busy machine can lose a short
   // grant in any engine.

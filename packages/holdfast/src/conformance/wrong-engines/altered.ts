@@ -1,5 +1,5 @@
 import type { Engine, QueueFacet } from "../../engine.js";
-import type { Holding, MemoryStore } from "../../engines/memory/store.js";
+import type { MemoryGrant, MemoryStore } from "../../engines/memory/store.js";
 import type { Overlay } from "./memory-harness.js";
 
 /** The memory engine with one defect, and the law that must see it. */
@@ -33,13 +33,13 @@ export function alteredQueue(inner: Engine, changes: Partial<QueueFacet>): Engin
   return altered(inner, { queue: { ...inner.queue!, ...changes } });
 }
 
-export function holdingOf(
+export function memoryGrantOf(
   store: MemoryStore,
   ref: { readonly resource: string; readonly grantId: string },
-): Holding | undefined {
-  return store.resources.get(ref.resource)?.holdings.get(ref.grantId);
+): MemoryGrant | undefined {
+  return store.resources.get(ref.resource)?.grants.get(ref.grantId);
 }
 
-export function holdingsOf(store: MemoryStore, resource: string): Holding[] {
-  return [...(store.resources.get(resource)?.holdings.values() ?? [])];
+export function memoryGrantsOf(store: MemoryStore, resource: string): MemoryGrant[] {
+  return [...(store.resources.get(resource)?.grants.values() ?? [])];
 }

@@ -1,5 +1,11 @@
 import { EngineError } from "../../errors.js";
-import { altered, alteredQueue, holdingOf, holdingsOf, type WrongEngine } from "./altered.js";
+import {
+  altered,
+  alteredQueue,
+  memoryGrantOf,
+  memoryGrantsOf,
+  type WrongEngine,
+} from "./altered.js";
 
 const poisoned = new Set<string>();
 
@@ -19,9 +25,9 @@ export const delayDefects: readonly WrongEngine[] = [
       altered(inner, {
         async release(refs, call) {
           for (const ref of refs) {
-            const holding = holdingOf(store, ref);
-            if (!holding?.claim.lockDelayMs) continue;
-            holding.expiresAt = call.startedAt;
+            const grant = memoryGrantOf(store, ref);
+            if (!grant?.claim.lockDelayMs) continue;
+            grant.expiresAt = call.startedAt;
             return [{ kind: "released" }];
           }
           return inner.release(refs, call);
@@ -60,7 +66,7 @@ export const delayDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         tryAcquire(claim, call) {
-          const own = holdingOf(store, claim);
+          const own = memoryGrantOf(store, claim);
           if (own && own.expiresAt <= call.startedAt) own.expiresAt = call.startedAt + claim.ttlMs;
           return inner.tryAcquire(claim, call);
         },
@@ -72,10 +78,10 @@ export const delayDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         tryAcquire(claim, call) {
-          for (const holding of holdingsOf(store, claim.resource)) {
-            const over = holding.expiresAt <= call.startedAt;
+          for (const grant of memoryGrantsOf(store, claim.resource)) {
+            const over = grant.expiresAt <= call.startedAt;
             if (over && claim.mode === "shared") {
-              store.end(claim.resource, holding.claim.grantId, call.startedAt);
+              store.end(claim.resource, grant.claim.grantId, call.startedAt);
             }
           }
           return inner.tryAcquire(claim, call);
@@ -98,7 +104,7 @@ export const delayDefects: readonly WrongEngine[] = [
       alteredQueue(inner, {
         heartbeat(refs, call) {
           for (const { resource } of refs) {
-            for (const { claim, expiresAt } of holdingsOf(store, resource)) {
+            for (const { claim, expiresAt } of memoryGrantsOf(store, resource)) {
               if (expiresAt <= call.startedAt) store.end(resource, claim.grantId, call.startedAt);
             }
           }
@@ -112,7 +118,7 @@ export const delayDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         async tryAcquire(claim, call) {
-          const own = holdingOf(store, claim);
+          const own = memoryGrantOf(store, claim);
           if (own && own.expiresAt <= call.startedAt) throw new Error("duplicate key");
           return inner.tryAcquire(claim, call);
         },
@@ -124,7 +130,7 @@ export const delayDefects: readonly WrongEngine[] = [
     overlay: (inner, store) => ({
       ...alteredQueue(inner, {
         enqueue(claim, call) {
-          const own = holdingOf(store, claim);
+          const own = memoryGrantOf(store, claim);
           if (own && own.expiresAt <= call.startedAt) poisoned.add(claim.resource);
           return inner.queue!.enqueue(claim, call);
         },
@@ -157,7 +163,7 @@ export const delayDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         check: async ({ resource, token }) =>
-          holdingsOf(store, resource).some((holding) => holding.token === token),
+          memoryGrantsOf(store, resource).some((grant) => grant.token === token),
       }),
   },
   {
@@ -166,7 +172,7 @@ export const delayDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         check: async (sequence, call) =>
-          holdingsOf(store, sequence.resource).some(({ token }) => token === sequence.token) &&
+          memoryGrantsOf(store, sequence.resource).some(({ token }) => token === sequence.token) &&
           inner.check(sequence, call),
       }),
   },
@@ -176,7 +182,7 @@ export const delayDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         check: async ({ resource, token }) =>
-          holdingsOf(store, resource).some((holding) => holding.token === token),
+          memoryGrantsOf(store, resource).some((grant) => grant.token === token),
       }),
   },
   {
@@ -197,7 +203,7 @@ export const delayDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         revoke(ref, call) {
-          const token = holdingsOf(store, ref.resource)[0]?.token ?? ref.token;
+          const token = memoryGrantsOf(store, ref.resource)[0]?.token ?? ref.token;
           return inner.revoke({ ...ref, token }, call);
         },
       }),
@@ -225,8 +231,8 @@ export const delayDefects: readonly WrongEngine[] = [
       alteredQueue(inner, {
         heartbeat(refs, call) {
           for (const ref of refs) {
-            const holding = holdingOf(store, ref);
-            if (holding) holding.revoked = false;
+            const grant = memoryGrantOf(store, ref);
+            if (grant) grant.revoked = false;
           }
           return inner.queue!.heartbeat(refs, call);
         },

@@ -1,6 +1,6 @@
 import type { Claim } from "../../engine.js";
 import type { MemoryStore } from "../../engines/memory/store.js";
-import { altered, alteredQueue, holdingsOf, type WrongEngine } from "./altered.js";
+import { altered, alteredQueue, memoryGrantsOf, type WrongEngine } from "./altered.js";
 
 const CROWD = 5;
 
@@ -33,7 +33,7 @@ export const costDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         tryAcquire: (claim, call) => {
-          read(holdingsOf(store, claim.resource).map(({ token }) => token));
+          read(memoryGrantsOf(store, claim.resource).map(({ token }) => token));
           return inner.tryAcquire(claim, call);
         },
       }),
@@ -45,8 +45,8 @@ export const costDefects: readonly WrongEngine[] = [
       alteredQueue(inner, {
         enqueue: (claim, call) => {
           if (waitersOf(store, claim).length >= CROWD) {
-            for (const [name, { holdings }] of store.resources) {
-              if (name !== claim.resource) holdings.clear();
+            for (const [name, { grants }] of store.resources) {
+              if (name !== claim.resource) grants.clear();
             }
           }
           return inner.queue!.enqueue(claim, call);

@@ -1,6 +1,6 @@
 import type { Claim } from "../../engine.js";
 import { UsageError } from "../../errors.js";
-import { altered, alteredQueue, holdingsOf, type WrongEngine } from "./altered.js";
+import { altered, alteredQueue, memoryGrantsOf, type WrongEngine } from "./altered.js";
 import type { Overlay } from "./memory-harness.js";
 
 /** Grants although the backend said busy, like an engine whose condition has a hole. */
@@ -33,10 +33,10 @@ export const countingDefects: readonly WrongEngine[] = [
       const mine = new Set<string>();
       return altered(inner, {
         async tryAcquire(claim, call) {
-          const [holding] = holdingsOf(store, claim.resource);
-          const own = holding !== undefined && mine.has(holding.claim.grantId);
+          const [grant] = memoryGrantsOf(store, claim.resource);
+          const own = grant !== undefined && mine.has(grant.claim.grantId);
           mine.add(claim.grantId);
-          return inner.tryAcquire(own ? { ...claim, grantId: holding.claim.grantId } : claim, call);
+          return inner.tryAcquire(own ? { ...claim, grantId: grant.claim.grantId } : claim, call);
         },
       });
     },
@@ -52,8 +52,9 @@ export const countingDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         tryAcquire(claim, call) {
-          const holdings = holdingsOf(store, claim.resource);
-          const readers = holdings.length > 0 && holdings.every((h) => h.claim.mode === "shared");
+          const grants = memoryGrantsOf(store, claim.resource);
+          const readers =
+            grants.length > 0 && grants.every((grant) => grant.claim.mode === "shared");
           return inner.tryAcquire(readers ? { ...claim, mode: "shared" } : claim, call);
         },
       }),
@@ -78,7 +79,7 @@ export const countingDefects: readonly WrongEngine[] = [
       altered(inner, {
         async tryAcquire(claim, call) {
           // Check, wait for the answer, then take: the classic mistake.
-          const free = holdingsOf(store, claim.resource).length === 0;
+          const free = memoryGrantsOf(store, claim.resource).length === 0;
           await new Promise<void>((go) => setImmediate(go));
           if (!free) return inner.tryAcquire(claim, call);
           const answer = await inner.tryAcquire({ ...claim, mode: "shared" }, call);
@@ -107,7 +108,7 @@ export const countingDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         tryAcquire(claim, call) {
-          const [first] = holdingsOf(store, claim.resource);
+          const [first] = memoryGrantsOf(store, claim.resource);
           const limit = first && claim.mode === "shared" ? first.claim.limit : claim.limit;
           return inner.tryAcquire({ ...claim, limit }, call);
         },

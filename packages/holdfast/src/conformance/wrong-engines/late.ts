@@ -1,6 +1,12 @@
 import { mintGrantId } from "../../core/holding/grant-id.js";
 import type { Call, Engine } from "../../engine.js";
-import { altered, alteredQueue, holdingOf, holdingsOf, type WrongEngine } from "./altered.js";
+import {
+  altered,
+  alteredQueue,
+  memoryGrantOf,
+  memoryGrantsOf,
+  type WrongEngine,
+} from "./altered.js";
 
 /** Applies renewals in the order of arrival. */
 function byArrival(inner: Engine): Engine {
@@ -21,12 +27,12 @@ export const lateDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         renew: async (refs, call) => {
-          const before = refs.map((ref) => holdingOf(store, ref)?.order ?? 0);
-          const lives = refs.map((ref) => holdingOf(store, ref)?.ttlMs);
+          const before = refs.map((ref) => memoryGrantOf(store, ref)?.order ?? 0);
+          const lives = refs.map((ref) => memoryGrantOf(store, ref)?.ttlMs);
           const answers = await inner.renew(refs, call);
           for (const [i, ref] of refs.entries()) {
-            const holding = holdingOf(store, ref);
-            if (holding !== undefined && lives[i] === ref.ttlMs) holding.order = before[i]!;
+            const grant = memoryGrantOf(store, ref);
+            if (grant !== undefined && lives[i] === ref.ttlMs) grant.order = before[i]!;
           }
           return answers;
         },
@@ -50,7 +56,7 @@ export const lateDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         tryAcquire: async (claim, call) => {
-          if (call.timeoutMs < 1_000) store.resources.get(claim.resource)?.holdings.clear();
+          if (call.timeoutMs < 1_000) store.resources.get(claim.resource)?.grants.clear();
           return inner.tryAcquire(claim, call);
         },
       }),
@@ -61,7 +67,7 @@ export const lateDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         release: async (refs, call) => {
-          for (const { resource } of refs) store.resources.get(resource)?.holdings.clear();
+          for (const { resource } of refs) store.resources.get(resource)?.grants.clear();
           return inner.release(refs, call);
         },
       }),
@@ -122,8 +128,8 @@ export const lateDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         revoke: async (ref, call) => {
-          const [holding] = holdingsOf(store, ref.resource);
-          return inner.revoke({ ...ref, token: holding?.token ?? ref.token }, call);
+          const [grant] = memoryGrantsOf(store, ref.resource);
+          return inner.revoke({ ...ref, token: grant?.token ?? ref.token }, call);
         },
       }),
   },
@@ -134,7 +140,7 @@ export const lateDefects: readonly WrongEngine[] = [
       const asked = new Set<string>();
       return altered(inner, {
         tryAcquire: async (claim, call) => {
-          const isRepeat = holdingOf(store, claim) !== undefined && !asked.has(claim.grantId);
+          const isRepeat = memoryGrantOf(store, claim) !== undefined && !asked.has(claim.grantId);
           asked.add(claim.grantId);
           const answer = await inner.tryAcquire(claim, call);
           if (isRepeat) store.end(claim.resource, claim.grantId, store.instant(call.startedAt));
@@ -180,7 +186,7 @@ export const lateDefects: readonly WrongEngine[] = [
       return altered(inner, {
         release: async (refs, call) => {
           for (const { resource, grantId } of refs) {
-            if (released.has(grantId)) store.resources.get(resource)?.holdings.clear();
+            if (released.has(grantId)) store.resources.get(resource)?.grants.clear();
             released.add(grantId);
           }
           return inner.release(refs, call);
@@ -225,7 +231,7 @@ export const lateDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         revoke: async (ref, call) => {
-          const found = holdingsOf(store, ref.resource).find(
+          const found = memoryGrantsOf(store, ref.resource).find(
             ({ token, claim }) => ref.token >= token && ref.token < token + BigInt(claim.tokens),
           );
           if (found === undefined) return inner.revoke(ref, call);

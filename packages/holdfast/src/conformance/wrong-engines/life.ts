@@ -1,6 +1,6 @@
 import { systemClock } from "../../core/runtime/clock.js";
 import type { Claim } from "../../engine.js";
-import { altered, alteredQueue, holdingOf, type WrongEngine } from "./altered.js";
+import { altered, alteredQueue, memoryGrantOf, type WrongEngine } from "./altered.js";
 
 const LONG_MS = 1e9;
 
@@ -31,11 +31,11 @@ export const lifeDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         async renew(refs, call) {
-          const ends = refs.map((ref) => holdingOf(store, ref)?.expiresAt);
+          const ends = refs.map((ref) => memoryGrantOf(store, ref)?.expiresAt);
           const answers = await inner.renew(refs, call);
           for (const [i, ref] of refs.entries()) {
-            const holding = holdingOf(store, ref);
-            if (holding) holding.expiresAt = ends[i]!;
+            const grant = memoryGrantOf(store, ref);
+            if (grant) grant.expiresAt = ends[i]!;
           }
           return answers;
         },
@@ -82,10 +82,10 @@ export const lifeDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         async tryAcquire(claim, call) {
-          const end = holdingOf(store, claim)?.expiresAt;
+          const end = memoryGrantOf(store, claim)?.expiresAt;
           const answer = await inner.tryAcquire(claim, call);
-          const holding = holdingOf(store, claim);
-          if (holding && end !== undefined) holding.expiresAt = end;
+          const grant = memoryGrantOf(store, claim);
+          if (grant && end !== undefined) grant.expiresAt = end;
           return answer;
         },
       }),
@@ -96,11 +96,11 @@ export const lifeDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       alteredQueue(inner, {
         async heartbeat(refs, call) {
-          const ends = refs.map((ref) => holdingOf(store, ref)?.expiresAt);
+          const ends = refs.map((ref) => memoryGrantOf(store, ref)?.expiresAt);
           const answers = await inner.queue!.heartbeat(refs, call);
           for (const [i, ref] of refs.entries()) {
-            const holding = holdingOf(store, ref);
-            if (holding && ends[i] !== undefined) holding.expiresAt = ends[i];
+            const grant = memoryGrantOf(store, ref);
+            if (grant && ends[i] !== undefined) grant.expiresAt = ends[i];
           }
           return answers;
         },
@@ -155,8 +155,8 @@ export const lifeDefects: readonly WrongEngine[] = [
       altered(inner, {
         renew(refs, call) {
           for (const ref of refs) {
-            const holding = holdingOf(store, ref);
-            if (holding) holding.revoked = false;
+            const grant = memoryGrantOf(store, ref);
+            if (grant) grant.revoked = false;
           }
           return inner.renew(refs, call);
         },

@@ -56,8 +56,8 @@ export function memoryHarness(
     silence() {},
     truth(resource) {
       const now = store.instant(systemClock.now());
-      const holdings = [...(store.resources.get(resource)?.holdings.values() ?? [])];
-      return holdings
+      const grants = [...(store.resources.get(resource)?.grants.values() ?? [])];
+      return grants
         .map(({ token, expiresAt }) => ({ token, remainingMs: expiresAt - now }))
         .filter(({ remainingMs }) => remainingMs > 0);
     },

@@ -67,7 +67,7 @@ export const numberDefects: readonly WrongEngine[] = [
         async tryAcquire(claim, call) {
           const answer = await inner.tryAcquire(claim, call);
           if (answer.kind !== "granted" || claim.mode === "exclusive") return answer;
-          const [first] = store.resources.get(claim.resource)!.holdings.values();
+          const [first] = store.resources.get(claim.resource)!.grants.values();
           return { ...answer, token: first!.token };
         },
       }),

@@ -1,5 +1,11 @@
 import type { Claim, Granted } from "../../engine.js";
-import { altered, alteredQueue, holdingOf, holdingsOf, type WrongEngine } from "./altered.js";
+import {
+  altered,
+  alteredQueue,
+  memoryGrantOf,
+  memoryGrantsOf,
+  type WrongEngine,
+} from "./altered.js";
 
 export const ownershipDefects: readonly WrongEngine[] = [
   {
@@ -10,8 +16,8 @@ export const ownershipDefects: readonly WrongEngine[] = [
         release: (refs, call) =>
           inner.release(
             refs.map((ref) => {
-              const [holding] = holdingsOf(store, ref.resource);
-              return { ...ref, grantId: holding?.claim.grantId ?? ref.grantId };
+              const [grant] = memoryGrantsOf(store, ref.resource);
+              return { ...ref, grantId: grant?.claim.grantId ?? ref.grantId };
             }),
             call,
           ),
@@ -25,8 +31,8 @@ export const ownershipDefects: readonly WrongEngine[] = [
         renew: (refs, call) =>
           inner.renew(
             refs.map((ref) => {
-              const [holding] = holdingsOf(store, ref.resource);
-              return { ...ref, grantId: holding?.claim.grantId ?? ref.grantId };
+              const [grant] = memoryGrantsOf(store, ref.resource);
+              return { ...ref, grantId: grant?.claim.grantId ?? ref.grantId };
             }),
             call,
           ),
@@ -57,7 +63,7 @@ export const ownershipDefects: readonly WrongEngine[] = [
           inner.release(
             refs.map((ref) => {
               for (const [resource, records] of store.resources) {
-                if (records.holdings.has(ref.grantId)) return { ...ref, resource };
+                if (records.grants.has(ref.grantId)) return { ...ref, resource };
               }
               return ref;
             }),
@@ -71,8 +77,8 @@ export const ownershipDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       alteredQueue(inner, {
         async withdraw(ref, call) {
-          if (!holdingOf(store, ref)) {
-            for (const { claim } of holdingsOf(store, ref.resource)) {
+          if (!memoryGrantOf(store, ref)) {
+            for (const { claim } of memoryGrantsOf(store, ref.resource)) {
               store.end(ref.resource, claim.grantId, call.startedAt);
             }
           }
@@ -110,7 +116,7 @@ export const ownershipDefects: readonly WrongEngine[] = [
         async release(refs, call) {
           const answers = await inner.release(refs, call);
           for (const { resource } of refs) {
-            for (const { claim } of holdingsOf(store, resource)) {
+            for (const { claim } of memoryGrantsOf(store, resource)) {
               if (claim.mode === "shared") store.end(resource, claim.grantId, call.startedAt);
             }
           }
@@ -167,7 +173,7 @@ export const ownershipDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         async tryAcquire(claim, call) {
-          if (holdingOf(store, claim)) return { kind: "busy", holders: [] };
+          if (memoryGrantOf(store, claim)) return { kind: "busy", holders: [] };
           return inner.tryAcquire(claim, call);
         },
       }),
@@ -191,8 +197,8 @@ export const ownershipDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         tryAcquire(claim, call) {
-          const holding = holdingOf(store, claim);
-          if (holding) holding.revoked = false;
+          const grant = memoryGrantOf(store, claim);
+          if (grant) grant.revoked = false;
           return inner.tryAcquire(claim, call);
         },
       }),
@@ -204,8 +210,8 @@ export const ownershipDefects: readonly WrongEngine[] = [
       altered(inner, {
         async tryAcquire(claim, call) {
           const answer = await inner.tryAcquire(claim, call);
-          const holding = holdingOf(store, claim);
-          if (holding) holding.expiresAt = call.startedAt + claim.ttlMs;
+          const grant = memoryGrantOf(store, claim);
+          if (grant) grant.expiresAt = call.startedAt + claim.ttlMs;
           return answer;
         },
       }),

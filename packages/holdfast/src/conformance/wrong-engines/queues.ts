@@ -1,8 +1,8 @@
 import type { Claim } from "../../engine.js";
 import type { Queue } from "../../engines/memory/queue.js";
-import { type Holding, MemoryStore, type QueuedWaiter } from "../../engines/memory/store.js";
+import { type MemoryGrant, MemoryStore, type QueuedWaiter } from "../../engines/memory/store.js";
 import { EngineError } from "../../errors.js";
-import { altered, alteredQueue, holdingOf, type WrongEngine } from "./altered.js";
+import { altered, alteredQueue, memoryGrantOf, type WrongEngine } from "./altered.js";
 
 /** Removes all waiters from a queue. */
 function emptied(queue: Queue | undefined): QueuedWaiter[] {
@@ -32,7 +32,7 @@ class LastComeFirstServed extends MemoryStore {
 
 /** A release only frees the resource, and the next claim takes it, ahead of the queue. */
 class Barging extends MemoryStore {
-  override tryGrant(claim: Claim, now: number): Holding | null {
+  override tryGrant(claim: Claim, now: number): MemoryGrant | null {
     return withoutQueue(this, claim.resource, () => super.tryGrant(claim, now));
   }
 
@@ -42,7 +42,7 @@ class Barging extends MemoryStore {
 }
 
 class ReadersFirst extends MemoryStore {
-  override tryGrant(claim: Claim, now: number): Holding | null {
+  override tryGrant(claim: Claim, now: number): MemoryGrant | null {
     if (claim.mode === "exclusive") return super.tryGrant(claim, now);
     return withoutQueue(this, claim.resource, () => super.tryGrant(claim, now));
   }
@@ -53,13 +53,13 @@ class Skipping extends MemoryStore {
   override settle(resource: string, now: number): void {
     super.settle(resource, now);
     const records = this.resources.get(resource);
-    const modes = [...(records?.holdings.values() ?? [])].map(({ claim }) => claim.mode);
+    const modes = [...(records?.grants.values() ?? [])].map(({ claim }) => claim.mode);
     if (!records || modes.length === 0 || modes.includes("exclusive")) return;
     const waiting = [...records.queue].find(({ claim }) => claim.mode === "shared");
     if (waiting === undefined || waiting === records.queue.first) return;
     records.queue.leave(waiting.claim.grantId);
-    const holding = withoutQueue(this, resource, () => super.tryGrant(waiting.claim, now));
-    if (holding) waiting.push(holding, now);
+    const grant = withoutQueue(this, resource, () => super.tryGrant(waiting.claim, now));
+    if (grant) waiting.push(grant, now);
   }
 }
 
@@ -164,8 +164,8 @@ export const queueDefects: readonly WrongEngine[] = [
     law: "L16.1",
     overlay: (inner, store) => {
       inner.queue!.onGrant((ref) => {
-        const holding = holdingOf(store, ref);
-        if (holding) holding.expiresAt = Infinity;
+        const grant = memoryGrantOf(store, ref);
+        if (grant) grant.expiresAt = Infinity;
       });
       return inner;
     },

@@ -1,13 +1,19 @@
 import type { Engine, Failed, Gone, Renewed, RenewRef } from "../../engine.js";
-import type { Holding, MemoryStore } from "../../engines/memory/store.js";
-import { altered, alteredQueue, holdingOf, holdingsOf, type WrongEngine } from "./altered.js";
+import type { MemoryGrant, MemoryStore } from "../../engines/memory/store.js";
+import {
+  altered,
+  alteredQueue,
+  memoryGrantOf,
+  memoryGrantsOf,
+  type WrongEngine,
+} from "./altered.js";
 
 // Each of these engines treats most grants correctly. It is wrong in one mode, for one index, at
 // one place of a batch, by one verb or for one ttl. A law that asks in one way only does not
 // notice.
 
 type Answer = Renewed | Gone | Failed;
-type Which = (holding: Holding, ref: RenewRef, i: number) => boolean;
+type Which = (grant: MemoryGrant, ref: RenewRef, i: number) => boolean;
 
 /** Renews one by one, so that a defect can hit some entries of a batch. */
 async function each(
@@ -24,12 +30,12 @@ function onlyAnswers(inner: Engine, store: MemoryStore, which: Which): Engine {
   return altered(inner, {
     renew: (refs, call) =>
       each(refs, async (ref, i) => {
-        const holding = holdingOf(store, ref);
-        const before = holding && { ...holding };
+        const grant = memoryGrantOf(store, ref);
+        const before = grant && { ...grant };
         const [answer] = await inner.renew([ref], call);
-        if (holding !== undefined && which(holding, ref, i)) {
+        if (grant !== undefined && which(grant, ref, i)) {
           const { since, ttlMs, expiresAt } = before!;
-          Object.assign(holding, { since, ttlMs, expiresAt });
+          Object.assign(grant, { since, ttlMs, expiresAt });
         }
         return answer!;
       }),
@@ -41,8 +47,8 @@ function forgetsOrder(inner: Engine, store: MemoryStore, which: Which): Engine {
   return altered(inner, {
     renew: (refs, call) =>
       each(refs, async (ref, i) => {
-        const holding = holdingOf(store, ref);
-        if (holding !== undefined && which(holding, ref, i)) holding.order = 0;
+        const grant = memoryGrantOf(store, ref);
+        if (grant !== undefined && which(grant, ref, i)) grant.order = 0;
         const [answer] = await inner.renew([ref], call);
         return answer!;
       }),
@@ -53,13 +59,13 @@ function forgetsOrder(inner: Engine, store: MemoryStore, which: Which): Engine {
 function enqueueEnds(
   inner: Engine,
   store: MemoryStore,
-  which: (holding: Holding, now: number) => boolean,
+  which: (grant: MemoryGrant, now: number) => boolean,
 ): Engine {
   return alteredQueue(inner, {
     enqueue: (claim, call) => {
-      for (const holding of holdingsOf(store, claim.resource)) {
-        const { grantId } = holding.claim;
-        if (grantId === claim.grantId || !which(holding, call.startedAt)) continue;
+      for (const grant of memoryGrantsOf(store, claim.resource)) {
+        const { grantId } = grant.claim;
+        if (grantId === claim.grantId || !which(grant, call.startedAt)) continue;
         store.end(claim.resource, grantId, call.startedAt);
       }
       return inner.queue!.enqueue(claim, call);
@@ -67,13 +73,13 @@ function enqueueEnds(
   });
 }
 
-const isShared = ({ claim }: Holding) => claim.mode === "shared";
+const isShared = ({ claim }: MemoryGrant) => claim.mode === "shared";
 
 export const variantDefects: readonly WrongEngine[] = [
   {
     defect: "a batch is answered as renewed, but only its first three grants are renewed",
     law: "L19.13",
-    overlay: (inner, store) => onlyAnswers(inner, store, (_holding, _ref, i) => i >= 3),
+    overlay: (inner, store) => onlyAnswers(inner, store, (_grant, _ref, i) => i >= 3),
   },
   {
     defect: "a batch is recorded with the first one's ttl, and answered with each one's own",
@@ -105,7 +111,7 @@ export const variantDefects: readonly WrongEngine[] = [
   {
     defect: "a renewal that comes too late is recognised in the first entry of a batch only",
     law: "L5.16",
-    overlay: (inner, store) => forgetsOrder(inner, store, (_holding, _ref, i) => i > 0),
+    overlay: (inner, store) => forgetsOrder(inner, store, (_grant, _ref, i) => i > 0),
   },
   {
     defect: "a shared grant's renewal is answered and not carried out",
@@ -115,7 +121,7 @@ export const variantDefects: readonly WrongEngine[] = [
   {
     defect: "the renewal of a lease that was handed over is answered and not carried out",
     law: "L19.3",
-    overlay: (inner, store) => onlyAnswers(inner, store, (_holding, { index = 0 }) => index > 0),
+    overlay: (inner, store) => onlyAnswers(inner, store, (_grant, { index = 0 }) => index > 0),
   },
   ...["L5.13", "L5.14", "L5.15"].map(
     (law): WrongEngine => ({
@@ -130,10 +136,10 @@ export const variantDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         async tryAcquire(claim, call) {
-          const holding = holdingOf(store, claim);
+          const grant = memoryGrantOf(store, claim);
           const answer = await inner.tryAcquire(claim, call);
-          if (holding !== undefined && isShared(holding)) {
-            holding.expiresAt = Math.min(holding.expiresAt, call.startedAt + claim.ttlMs);
+          if (grant !== undefined && isShared(grant)) {
+            grant.expiresAt = Math.min(grant.expiresAt, call.startedAt + claim.ttlMs);
           }
           return answer;
         },
@@ -146,8 +152,8 @@ export const variantDefects: readonly WrongEngine[] = [
       alteredQueue(inner, {
         onGrant: (listener) =>
           inner.queue!.onGrant((ref, granted) => {
-            const holding = holdingOf(store, ref);
-            const times = holding !== undefined && isShared(holding) ? 2 : 1;
+            const grant = memoryGrantOf(store, ref);
+            const times = grant !== undefined && isShared(grant) ? 2 : 1;
             listener(ref, { ...granted, ttlMs: granted.ttlMs * times });
           }),
       }),
@@ -158,7 +164,7 @@ export const variantDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         tryAcquire(claim, call) {
-          for (const { left, claim: kept } of holdingsOf(store, claim.resource)) {
+          for (const { left, claim: kept } of memoryGrantsOf(store, claim.resource)) {
             const ends = left && claim.mode === "shared";
             if (ends) store.end(claim.resource, kept.grantId, call.startedAt);
           }
@@ -187,7 +193,7 @@ export const variantDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         revoke(ref, call) {
-          const hit = holdingsOf(store, ref.resource).find(
+          const hit = memoryGrantsOf(store, ref.resource).find(
             ({ token, claim }) => ref.token >= token && ref.token < token + BigInt(claim.tokens),
           );
           if (!ref.force || hit === undefined) return inner.revoke(ref, call);
@@ -202,8 +208,8 @@ export const variantDefects: readonly WrongEngine[] = [
       altered(inner, {
         async tryAcquire(claim, call) {
           const answer = await inner.tryAcquire(claim, call);
-          const holding = holdingOf(store, claim);
-          if (holding && claim.ttlMs > 200_000) holding.expiresAt = call.startedAt + 1_000;
+          const grant = memoryGrantOf(store, claim);
+          if (grant && claim.ttlMs > 200_000) grant.expiresAt = call.startedAt + 1_000;
           return answer;
         },
       }),

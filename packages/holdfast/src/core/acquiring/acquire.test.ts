@@ -7,13 +7,13 @@ import { AcquireTimeoutError, ContractError, EngineError } from "../../errors.js
 import { Locks } from "../../locks.js";
 import { flakyEngine, ManualClock } from "../../testing/index.js";
 import { systemClock, type Timer } from "../runtime/clock.js";
-import { gate, outcomeOf, stage } from "../test/stage.fixture.js";
+import { gate, outcomeOf, setUp } from "../test/set-up.fixture.js";
 
 // "strict" bypasses the cohort, so that these tests see one claim on its own.
 const ALONE = { fair: "strict" } as const;
 
 test("a claim sends one request when the resource is free", async () => {
-  const { engine, locks } = stage();
+  const { engine, locks } = setUp();
   const lease = await locks.acquire("a", ALONE);
   assert.equal(lease.token, 1n);
   assert.equal(engine.calls("enqueue"), 1);
@@ -21,7 +21,7 @@ test("a claim sends one request when the resource is free", async () => {
 });
 
 test("a waiting claim is granted by a push, without another call", async () => {
-  const { engine, locks, other } = stage();
+  const { engine, locks, other } = setUp();
   const first = await other.acquire("a");
   const waiting = locks.acquire("a", ALONE);
   await first.release();
@@ -32,7 +32,7 @@ test("a waiting claim is granted by a push, without another call", async () => {
 });
 
 test("a claim whose push is lost is granted by its next heartbeat", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   const first = await other.acquire("a");
   engine.pushes("drop");
   const waiting = locks.acquire("a", ALONE);
@@ -45,7 +45,7 @@ test("a claim whose push is lost is granted by its next heartbeat", async () => 
 });
 
 test("a claim that times out leaves the queue, and its error names the holder and the time waited", async () => {
-  const { clock, locks, other, queued } = stage();
+  const { clock, locks, other, queued } = setUp();
   const holder = await other.acquire("a", { label: "the holder" });
   const waiting = outcomeOf(locks.acquire("a", { ...ALONE, waitMs: 700 }));
   await clock.advance(699);
@@ -64,7 +64,7 @@ test("a claim that times out leaves the queue, and its error names the holder an
 
 test("a claim that is granted just before it times out keeps the grant", async () => {
   // The push is lost, and waitMs ends before the next heartbeat: withdraw finds the grant.
-  const { clock, engine, locks, other, held } = stage();
+  const { clock, engine, locks, other, held } = setUp();
   const first = await other.acquire("a");
   engine.pushes("drop");
   const waiting = locks.acquire("a", { ...ALONE, waitMs: 500 });
@@ -87,7 +87,7 @@ class EarlyClock extends ManualClock {
 }
 
 test("a claim whose wait timer fires a moment early does not claim again with a released grantId", async () => {
-  const { clock, engine, locks, other } = stage({}, new EarlyClock());
+  const { clock, engine, locks, other } = setUp({}, new EarlyClock());
   await other.acquire("a");
   const waiting = outcomeOf(locks.acquire("a", { ...ALONE, waitMs: 500 }));
   await clock.advance(510);
@@ -150,7 +150,7 @@ test("a claim whose first request was lost leaves a tombstone although the next 
 });
 
 test("a tryAcquire without an answer fails after callTimeoutMs, and is not reported as busy", async () => {
-  const { clock, engine, locks, held } = stage();
+  const { clock, engine, locks, held } = setUp();
   engine.inject("tryAcquire", { kind: "hang", carriedOut: true });
   const trying = outcomeOf(locks.tryAcquire("a", { ...ALONE, callTimeoutMs: 300 }));
   await clock.advance(300);
@@ -163,7 +163,7 @@ test("a tryAcquire without an answer fails after callTimeoutMs, and is not repor
 
 for (const fair of ["strict", "cohort"] as const) {
   test(`an acquire without an answer within waitMs is not reported as busy (${fair})`, async () => {
-    const { clock, engine, locks } = stage();
+    const { clock, engine, locks } = setUp();
     for (const verb of ["enqueue", "withdraw", "release"] as const) {
       engine.inject(verb, { kind: "hang", carriedOut: false }, 9);
     }
@@ -182,15 +182,15 @@ const WAYS = {
 } as const;
 
 for (const [way, options] of Object.entries(WAYS)) {
-  for (const line of [true, false]) {
-    const where = `${way}, ${line ? "in a queue" : "without a queue"}`;
+  for (const hasQueue of [true, false]) {
+    const where = `${way}, ${hasQueue ? "in a queue" : "without a queue"}`;
     test(`a wait ends after waitMs although its claim is never answered (${where})`, async () => {
-      const { clock, engine, held } = stage();
-      const lineless: Engine = Object.assign(Object.create(engine) as Engine, {
+      const { clock, engine, held } = setUp();
+      const queueless: Engine = Object.assign(Object.create(engine) as Engine, {
         ...{ queue: undefined, close: () => engine.close() },
       });
-      const locks = new Locks(line ? engine : lineless, { clock });
-      for (const verb of [line ? "enqueue" : "tryAcquire", "withdraw"] as const) {
+      const locks = new Locks(hasQueue ? engine : queueless, { clock });
+      for (const verb of [hasQueue ? "enqueue" : "tryAcquire", "withdraw"] as const) {
         engine.inject(verb, { kind: "hang", carriedOut: verb !== "withdraw" });
       }
       const ends: unknown[] = [];
@@ -213,7 +213,7 @@ for (const [way, options] of Object.entries(WAYS)) {
   }
 
   test(`a wait ends after waitMs although the backend stops answering (${way})`, async () => {
-    const { clock, engine, locks, other, queued } = stage();
+    const { clock, engine, locks, other, queued } = setUp();
     await other.acquire("a");
     const ends: unknown[] = [];
     void outcomeOf(locks.acquire("a", { ...options, waitMs: 400 })).then((end) => ends.push(end));
@@ -230,7 +230,7 @@ for (const [way, options] of Object.entries(WAYS)) {
   });
 
   test(`a wait whose requests fail ends after waitMs, and says why (${way})`, async () => {
-    const { clock, engine, locks } = stage();
+    const { clock, engine, locks } = setUp();
     const refused = new EngineError("refused", { effect: "none", retryable: true });
     engine.inject("enqueue", { kind: "fail", error: refused }, 99);
     const waiting = outcomeOf(locks.acquire("a", { ...options, waitMs: 400, retry: [1_000] }));
@@ -241,7 +241,7 @@ for (const [way, options] of Object.entries(WAYS)) {
 
 for (const fair of ["strict", "cohort"] as const) {
   test(`a backend that stops answering while a claim is in the queue is not reported as busy (${fair})`, async () => {
-    const { clock, engine, locks, other, queued } = stage();
+    const { clock, engine, locks, other, queued } = setUp();
     await other.acquire("a");
     const waiting = outcomeOf(locks.acquire("a", { fair, waitMs: 9_000 }));
     await clock.advance(1);
@@ -258,7 +258,7 @@ for (const fair of ["strict", "cohort"] as const) {
 
 for (const fair of ["strict", "cohort"] as const) {
   test(`an engine that always answers gone causes no busy loop: waitMs ends the claim (${fair})`, async () => {
-    const { clock, engine } = stage();
+    const { clock, engine } = setUp();
     let asked = 0;
     const gone: Engine = Object.assign(Object.create(engine) as Engine, {
       queue: {
@@ -282,7 +282,7 @@ for (const fair of ["strict", "cohort"] as const) {
 }
 
 test("an engine that repeats a token is refused with ContractError, and its grant is released", async () => {
-  const { clock, engine, held } = stage();
+  const { clock, engine, held } = setUp();
   const stuck: Engine = Object.assign(Object.create(engine) as Engine, {
     queue: {
       ...engine.queue!,
@@ -302,7 +302,7 @@ test("an engine that repeats a token is refused with ContractError, and its gran
 });
 
 test("an aborted wait leaves no waiter, no timer and no listener", async () => {
-  const { clock, locks, other, queued } = stage();
+  const { clock, locks, other, queued } = setUp();
   await other.acquire("a");
   await clock.advance(0);
   const timersBefore = clock.timers;
@@ -322,7 +322,7 @@ test("an aborted wait leaves no waiter, no timer and no listener", async () => {
 });
 
 test("an abort while the enqueue hangs ends the acquire at once and cleans up", async () => {
-  const { clock, engine, locks, held } = stage();
+  const { clock, engine, locks, held } = setUp();
   for (const fair of ["strict", "cohort"] as const) {
     const { opened, open } = gate();
     const controller = new AbortController();
@@ -339,7 +339,7 @@ test("an abort while the enqueue hangs ends the acquire at once and cleans up", 
 });
 
 test("an acquire with an aborted signal is refused without a call", async () => {
-  const { engine, locks } = stage();
+  const { engine, locks } = setUp();
   const reason = new Error("never");
   const error = await outcomeOf(locks.acquire("a", { signal: AbortSignal.abort(reason) }));
   assert.equal(error, reason);
@@ -349,7 +349,7 @@ test("an acquire with an aborted signal is refused without a call", async () => 
 // A queue between us and the backend may keep a request for longer than a tombstone lasts.
 for (const verb of ["tryAcquire", "enqueue"] as const) {
   test(`a grant that ${verb} reports after the acquire has ended is released`, async () => {
-    const { clock, engine, locks, store } = stage();
+    const { clock, engine, locks, store } = setUp();
     const { opened, open } = gate();
     engine.inject(verb, { kind: "hold-request", until: opened });
     const waitMs = verb === "tryAcquire" ? 0 : 300;
@@ -366,7 +366,7 @@ for (const verb of ["tryAcquire", "enqueue"] as const) {
 }
 
 test("a late answer to an earlier try does not release the grant of a later one", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const { opened, open } = gate();
   engine.inject("enqueue", { kind: "hold-request", until: opened });
   const acquiring = locks.acquire("a", { ...ALONE, callTimeoutMs: 300, retry: [10] });
@@ -380,7 +380,7 @@ test("a late answer to an earlier try does not release the grant of a later one"
 });
 
 test("a first try that is carried out after its lease was released leaves no grant", async () => {
-  const { clock, engine, locks, store, held } = stage();
+  const { clock, engine, locks, store, held } = setUp();
   const { opened, open } = gate();
   engine.inject("enqueue", { kind: "hold-request", until: opened });
   const acquiring = locks.acquire("a", { ...ALONE, callTimeoutMs: 300, retry: [10] });
@@ -399,7 +399,7 @@ for (const [kind, terms] of [
   ["shared", { mode: "shared" }],
 ] as const) {
   test(`a claim that times out during a request does not report effect none (${kind})`, async () => {
-    const { clock, engine, locks, other } = stage();
+    const { clock, engine, locks, other } = setUp();
     const error = new EngineError("out of memory", { effect: "none", retryable: true });
     engine.inject("enqueue", { kind: "fail", error });
     engine.inject("enqueue", { kind: "hang", carriedOut: true });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Engine } from "../../engine.js";
 import { AcquireTimeoutError, EngineError } from "../../errors.js";
 import { Locks } from "../../locks.js";
-import { gate, outcomeOf, stage } from "../test/stage.fixture.js";
+import { gate, outcomeOf, setUp } from "../test/set-up.fixture.js";
 import { fixed } from "./retry.js";
 
 // "strict" bypasses the cohort, so that these tests see one claim on its own.
@@ -18,7 +18,7 @@ function withoutQueue(engine: Engine): Engine {
 }
 
 test("an enqueue that failed without effect and without a strategy fails the acquire", async () => {
-  const { engine, locks, held } = stage();
+  const { engine, locks, held } = setUp();
   engine.inject("enqueue", { kind: "fail" });
   const error = await outcomeOf(locks.acquire("a", ALONE));
   assert.ok(error instanceof EngineError);
@@ -28,7 +28,7 @@ test("an enqueue that failed without effect and without a strategy fails the acq
 });
 
 test("an enqueue whose reply was lost leaves no grant behind", async () => {
-  const { clock, engine, locks, held } = stage();
+  const { clock, engine, locks, held } = setUp();
   engine.inject("enqueue", { kind: "lose-reply" });
   const error = await outcomeOf(locks.acquire("a", ALONE));
   assert.ok(error instanceof EngineError);
@@ -38,7 +38,7 @@ test("an enqueue whose reply was lost leaves no grant behind", async () => {
 });
 
 test("an enqueue that arrives after its claim has ended is refused", async () => {
-  const { clock, engine, locks, held, queued } = stage();
+  const { clock, engine, locks, held, queued } = setUp();
   const { opened, open } = gate();
   engine.inject("enqueue", { kind: "hold-request", until: opened });
   const waiting = outcomeOf(locks.acquire("a", { ...ALONE, callTimeoutMs: 100 }));
@@ -50,7 +50,7 @@ test("an enqueue that arrives after its claim has ended is refused", async () =>
 });
 
 test("a strategy repeats a lost enqueue under the same grantId and gets the same grant", async () => {
-  const { clock, engine, locks, held } = stage();
+  const { clock, engine, locks, held } = setUp();
   engine.inject("enqueue", { kind: "lose-reply" });
   const waiting = locks.acquire("a", { ...ALONE, retry: fixed({ delayMs: 50 }) });
   await clock.advance(50);
@@ -60,7 +60,7 @@ test("a strategy repeats a lost enqueue under the same grantId and gets the same
 });
 
 test("a first request that arrives after its repeat was granted and released leaves no orphan", async () => {
-  const { clock, engine, locks, held, queued } = stage();
+  const { clock, engine, locks, held, queued } = setUp();
   const { opened, open } = gate();
   engine.inject("enqueue", { kind: "hold-request", until: opened });
   const waiting = locks.acquire("a", {
@@ -77,7 +77,7 @@ test("a first request that arrives after its repeat was granted and released lea
 });
 
 test("a first request that arrives after its repeat was queued and aborted leaves no orphan", async () => {
-  const { clock, engine, locks, other, queued } = stage();
+  const { clock, engine, locks, other, queued } = setUp();
   const { opened, open } = gate();
   const controller = new AbortController();
   await other.acquire("a");
@@ -100,7 +100,7 @@ test("a first request that arrives after its repeat was queued and aborted leave
 });
 
 test("an enqueue that arrives after its withdrawal leaves no orphan", async () => {
-  const { clock, engine, locks, other, held, queued } = stage();
+  const { clock, engine, locks, other, held, queued } = setUp();
   const { opened, open } = gate();
   const first = await other.acquire("a");
   engine.inject("enqueue", { kind: "hold-request", until: opened });
@@ -116,7 +116,7 @@ test("an enqueue that arrives after its withdrawal leaves no orphan", async () =
 });
 
 test("a first request that arrives after its repeat lost its place leaves no orphan", async () => {
-  const { clock, engine, locks, other, held, queued } = stage();
+  const { clock, engine, locks, other, held, queued } = setUp();
   const { opened, open } = gate();
   const first = await other.acquire("a");
   engine.inject("enqueue", { kind: "hold-request", until: opened });
@@ -145,7 +145,7 @@ test("a first request that arrives after its repeat lost its place leaves no orp
 
 for (const learnsBy of ["heartbeat", "enqueue", "tryAcquire"] as const) {
   test(`a claim does not wait for its own grant that was revoked before core saw it (${learnsBy})`, async () => {
-    const { clock, engine, locks, other } = stage();
+    const { clock, engine, locks, other } = setUp();
     const first = await other.acquire("a");
     engine.pushes("drop");
     if (learnsBy === "enqueue") engine.inject("enqueue", { kind: "lose-reply" });
@@ -167,7 +167,7 @@ for (const learnsBy of ["heartbeat", "enqueue", "tryAcquire"] as const) {
 }
 
 test("a claim that times out leaves no grant that was revoked before core saw it", async () => {
-  const { clock, engine, locks, other, held } = stage();
+  const { clock, engine, locks, other, held } = setUp();
   const first = await other.acquire("a");
   engine.pushes("drop");
   const waiting = outcomeOf(locks.acquire("a", { ...ALONE, ttlMs: 20_000, waitMs: 300 }));
@@ -184,7 +184,7 @@ test("a claim that times out leaves no grant that was revoked before core saw it
 
 for (const verb of ["tryAcquire", "acquire with waitMs: 0"] as const) {
   test(`a grant whose answer takes longer than its ttl is a failure, not busy (${verb})`, async () => {
-    const { clock, engine, locks, held } = stage();
+    const { clock, engine, locks, held } = setUp();
     const { opened, open } = gate();
     for (const call of ["tryAcquire", "enqueue"] as const) {
       engine.inject(call, { kind: "hold-reply", until: opened });
@@ -211,7 +211,7 @@ for (const verb of ["tryAcquire", "acquire with waitMs: 0"] as const) {
 }
 
 test("a grant that arrives too late is claimed again, and keeps its token", async () => {
-  const { clock, engine, locks, held } = stage();
+  const { clock, engine, locks, held } = setUp();
   const { opened, open } = gate();
   engine.inject("enqueue", { kind: "hold-reply", until: opened });
   const waiting = locks.acquire("a", { ...ALONE, ttlMs: 1_000, callTimeoutMs: 5_000 });
@@ -227,7 +227,7 @@ test("a grant that arrives too late is claimed again, and keeps its token", asyn
 });
 
 test("a grant that arrives too late twice is released, and a new claim is made", async () => {
-  const { clock, engine, locks, held } = stage();
+  const { clock, engine, locks, held } = setUp();
   const [first, second] = [gate(), gate()];
   engine.inject("enqueue", { kind: "hold-reply", until: first.opened });
   engine.inject("tryAcquire", { kind: "hold-reply", until: second.opened });
@@ -245,7 +245,7 @@ test("a grant that arrives too late twice is released, and a new claim is made",
 });
 
 test("a late grant whose second answer is lost is released, and a new claim is made", async () => {
-  const { clock, engine, locks, held } = stage();
+  const { clock, engine, locks, held } = setUp();
   const { opened, open } = gate();
   engine.inject("enqueue", { kind: "hold-reply", until: opened });
   engine.inject("tryAcquire", { kind: "lose-reply" });
@@ -259,7 +259,7 @@ test("a late grant whose second answer is lost is released, and a new claim is m
 });
 
 test("two shared grants whose replies arrive in reverse order are both valid", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const { opened, open } = gate();
   engine.inject("enqueue", { kind: "hold-reply", until: opened });
   // In one local queue the first waiter would get the first grant that arrives.
@@ -275,7 +275,7 @@ test("two shared grants whose replies arrive in reverse order are both valid", a
 });
 
 test("a reply that comes after its grant expired and a successor came is no ContractError", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const { opened, open } = gate();
   engine.inject("tryAcquire", { kind: "hold-reply", until: opened });
   const slow = outcomeOf(locks.tryAcquire("a", { ...ALONE, ttlMs: 1_000 }));
@@ -288,7 +288,7 @@ test("a reply that comes after its grant expired and a successor came is no Cont
 });
 
 test("a heartbeat that arrives after a longer renewal does not shorten the grant", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   const { opened, open } = gate();
   const holder = await other.acquire("a");
   const waiting = locks.acquire("a", { ...ALONE, ttlMs: 3_000, callTimeoutMs: 60_000 });
@@ -307,7 +307,7 @@ test("a heartbeat that arrives after a longer renewal does not shorten the grant
 });
 
 test("a renewal that arrives late does not move the expiry back", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   const { opened, open } = gate();
   const lease = await locks.acquire("a", { ...ALONE, ttlMs: 3_000, callTimeoutMs: 200 });
   engine.inject("renew", { kind: "hold-request", until: opened });
@@ -323,14 +323,14 @@ test("a renewal that arrives late does not move the expiry back", async () => {
 });
 
 test("a release whose answer was lost counts as a release: run returns fn's value", async () => {
-  const { engine, locks, held } = stage();
+  const { engine, locks, held } = setUp();
   engine.inject("release", { kind: "lose-reply" });
   assert.equal(await locks.run("a", ALONE, () => "done"), "done");
   assert.equal(held("a"), 0);
 });
 
 test("a release whose answer was lost counts as a release although a successor holds now", async () => {
-  const { engine, locks, other } = stage();
+  const { engine, locks, other } = setUp();
   const lease = await locks.acquire("a", ALONE);
   const next = other.acquire("a", ALONE);
   engine.inject("release", { kind: "lose-reply" });

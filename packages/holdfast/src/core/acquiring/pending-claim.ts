@@ -4,7 +4,7 @@ import { Grant } from "../holding/grant.js";
 import type { Timer } from "../runtime/clock.js";
 import { ClaimPauses } from "./claim-pauses.js";
 import type { ClaimContext, ClaimListener, ClaimRequest } from "./claim-request.js";
-import { type AnswerListener, type ClaimAnswer, SentClaim } from "./sent-claim.js";
+import { type AnswerListener, SentClaim, type StepAnswer } from "./sent-claim.js";
 import { lateGrantError, timeoutError } from "./timeout-error.js";
 
 /** When waitMs is over, a claim still waits this long for an answer that is on its way. */
@@ -94,7 +94,7 @@ export class PendingClaim implements AnswerListener {
     this.#sent.ask("try");
   }
 
-  onAnswer(answer: ClaimAnswer): void {
+  onAnswer(answer: StepAnswer): void {
     try {
       this.#take(answer);
     } catch (error) {
@@ -119,7 +119,7 @@ export class PendingClaim implements AnswerListener {
     this.#fail(error);
   }
 
-  #take(answer: ClaimAnswer): void {
+  #take(answer: StepAnswer): void {
     const { step } = this.#sent;
     if (step === "claim again") {
       if (answer.kind === "granted") this.#accept(answer);

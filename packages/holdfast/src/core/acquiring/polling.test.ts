@@ -25,7 +25,7 @@ function withoutQueue(inner: Engine, watch: boolean): Engine {
   };
 }
 
-function stage(watch = false) {
+function setUp(watch = false) {
   const clock = new ManualClock();
   const store = new MemoryStore();
   const engine = flakyEngine(memoryEngine({ store }));
@@ -43,7 +43,7 @@ function outcomeOf<T>(work: Promise<T>): Promise<T | Error> {
 
 for (const fair of ["cohort", "strict"] as const) {
   test(`a claim polls when the engine keeps no queue (${fair})`, async () => {
-    const { clock, locks, other } = stage();
+    const { clock, locks, other } = setUp();
     const holder = await other.acquire("a");
     const waiting = locks.acquire("a", { fair });
     await clock.advance(5_000);
@@ -53,7 +53,7 @@ for (const fair of ["cohort", "strict"] as const) {
   });
 
   test(`a claim without a queue ends after waitMs and leaves no timer (${fair})`, async () => {
-    const { clock, locks, other } = stage();
+    const { clock, locks, other } = setUp();
     await other.acquire("a", { renew: false, ttlMs: 3_600_000, label: "the holder" });
     await clock.advance(0);
     const before = clock.timers;
@@ -66,7 +66,7 @@ for (const fair of ["cohort", "strict"] as const) {
   });
 
   test(`a retry strategy sets the delays between polls when there is no queue (${fair})`, async () => {
-    const { clock, engine, locks, other } = stage();
+    const { clock, engine, locks, other } = setUp();
     await other.acquire("a");
     const waiting = outcomeOf(
       locks.acquire("a", { fair, waitMs: 20_000, retry: fixed({ delayMs: 6_000 }) }),
@@ -78,7 +78,7 @@ for (const fair of ["cohort", "strict"] as const) {
   });
 
   test(`a reported change causes a poll at once (${fair})`, async () => {
-    const { clock, locks, other, changed } = stage(true);
+    const { clock, locks, other, changed } = setUp(true);
     const holder = await other.acquire("a");
     const waiting = locks.acquire("a", { fair });
     // By now a poll is due only every second or so.
@@ -90,7 +90,7 @@ for (const fair of ["cohort", "strict"] as const) {
   });
 
   test(`a change that overtakes the answer to a poll is not missed (${fair})`, async () => {
-    const { clock, engine, locks, other, changed } = stage(true);
+    const { clock, engine, locks, other, changed } = setUp(true);
     const holder = await other.acquire("a");
     let answer = () => {};
     const until = new Promise<void>((resolve) => {
@@ -109,7 +109,7 @@ for (const fair of ["cohort", "strict"] as const) {
   });
 
   test(`an abort between two polls leaves no timer and no listener (${fair})`, async () => {
-    const { clock, store, locks, other } = stage(true);
+    const { clock, store, locks, other } = setUp(true);
     await other.acquire("a", { renew: false, ttlMs: 3_600_000 });
     await clock.advance(0);
     const [timers, listeners] = [clock.timers, store.changeListeners.size];
@@ -125,7 +125,7 @@ for (const fair of ["cohort", "strict"] as const) {
   });
 
   test(`close between two polls ends the wait (${fair})`, async () => {
-    const { clock, locks, other } = stage();
+    const { clock, locks, other } = setUp();
     await other.acquire("a");
     const waiting = outcomeOf(locks.acquire("a", { fair }));
     await clock.advance(1_000);
@@ -135,7 +135,7 @@ for (const fair of ["cohort", "strict"] as const) {
 }
 
 test("polls are spread out: at most twenty-five in ten seconds", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   await other.acquire("a");
   const waiting = outcomeOf(locks.acquire("a", { waitMs: 10_000 }));
   await clock.advance(10_000);
@@ -144,7 +144,7 @@ test("polls are spread out: at most twenty-five in ten seconds", async () => {
 });
 
 test("a change of another resource causes no poll", async () => {
-  const { clock, engine, locks, other, changed } = stage(true);
+  const { clock, engine, locks, other, changed } = setUp(true);
   await other.acquire("a");
   const waiting = outcomeOf(locks.acquire("a", { waitMs: 20_000 }));
   await clock.advance(10_000);
@@ -157,7 +157,7 @@ test("a change of another resource causes no poll", async () => {
 });
 
 test("a lost answer leaves no waiter and no grant, whether it was busy or granted", async () => {
-  const { clock, engine, locks, store } = stage();
+  const { clock, engine, locks, store } = setUp();
   engine.inject("tryAcquire", { kind: "lose-reply" });
   assert.ok((await outcomeOf(locks.acquire("a"))) instanceof Error);
   await clock.advance(0);

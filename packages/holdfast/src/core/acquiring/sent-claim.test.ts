@@ -6,14 +6,14 @@ import { EngineError } from "../../errors.js";
 import { ManualClock } from "../../testing/index.js";
 import { Caller } from "../calling/call.js";
 import type { ClaimRequest } from "./claim-request.js";
-import { type ClaimAnswer, SentClaim } from "./sent-claim.js";
+import { SentClaim, type StepAnswer } from "./sent-claim.js";
 
 const BUSY = { kind: "busy", holders: [] } as const;
 
 /** A claim whose requests are answered by the test. */
 function setUp() {
   const clock = new ManualClock();
-  const replies: { answer(with_: ClaimAnswer): void; fail(error: Error): void }[] = [];
+  const replies: { answer(with_: StepAnswer): void; fail(error: Error): void }[] = [];
   const released: ReleaseRef[] = [];
   const request = () =>
     new Promise<never>((resolve, reject) => {

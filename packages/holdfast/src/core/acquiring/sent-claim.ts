@@ -10,7 +10,7 @@ import type {
   Withdrawn,
 } from "../../engine.js";
 import { EngineError, HoldfastError, UsageError } from "../../errors.js";
-import type { Caller, CallListener } from "../calling/call.js";
+import type { Caller, CallHandler } from "../calling/call.js";
 import { abandonClaim, TOMBSTONE_MS } from "../calling/release.js";
 import { mintGrantId } from "../holding/grant-id.js";
 import type { ClaimRequest } from "./claim-request.js";
@@ -18,11 +18,11 @@ import type { ClaimRequest } from "./claim-request.js";
 /** What is asked of the backend. "claim again" repeats a claim whose grant came too late. */
 export type ClaimStep = "try" | "enqueue" | "claim again" | "withdraw";
 /** Where the claim is in the queue, a push or a heartbeat may bring the answer. */
-export type ClaimAnswer = Granted | Busy | Queued | Gone | Withdrawn | Unknown;
+export type StepAnswer = Granted | Busy | Queued | Gone | Withdrawn | Unknown;
 
 /** Is told what came of the last request of a claim, and decides what follows. */
 export interface AnswerListener {
-  onAnswer(answer: ClaimAnswer): void;
+  onAnswer(answer: StepAnswer): void;
   onFailure(error: unknown): void;
 }
 
@@ -31,7 +31,7 @@ export interface AnswerListener {
  * know of it, and releases what is granted after nobody wants it any more. While the claim is in
  * the backend's queue, the heartbeats keep its place here too.
  */
-export class SentClaim implements CallListener<ClaimAnswer> {
+export class SentClaim implements CallHandler<StepAnswer> {
   readonly claim: Claim;
   readonly #caller: Caller;
   readonly #callTimeoutMs: number;
@@ -113,7 +113,7 @@ export class SentClaim implements CallListener<ClaimAnswer> {
     return () => send === this.#sends;
   }
 
-  send(call: Call): Promise<ClaimAnswer> {
+  send(call: Call): Promise<StepAnswer> {
     this.#call = call;
     this.#wasExposed = this.#isExposed;
     this.#isExposed = true;
@@ -124,7 +124,7 @@ export class SentClaim implements CallListener<ClaimAnswer> {
     return engine.tryAcquire(this.claim, call);
   }
 
-  answered(answer: ClaimAnswer, call: Call): void {
+  answered(answer: StepAnswer, call: Call): void {
     this.#unanswered--;
     if (call === this.#call) {
       this.#noteExposure(answer);
@@ -149,7 +149,7 @@ export class SentClaim implements CallListener<ClaimAnswer> {
    * and its answer reports a grant that nobody uses. That grant would block everyone for a ttl, so
    * it is released.
    */
-  late(answer: ClaimAnswer): void {
+  late(answer: StepAnswer): void {
     if (!this.isOver || (answer.kind !== "granted" && answer.kind !== "queued")) return;
     abandonClaim(this.#caller, this.claim, true, this.#callTimeoutMs);
   }
@@ -161,7 +161,7 @@ export class SentClaim implements CallListener<ClaimAnswer> {
   }
 
   /** After these answers the backend knows of the claim only what is still on its way. */
-  #noteExposure(answer: ClaimAnswer): void {
+  #noteExposure(answer: StepAnswer): void {
     if (answer.kind === "granted") return;
     // A withdrawal ends no grant that was revoked before we saw it. The release that follows does.
     if (this.#step === "try" && answer.kind !== "gone") {

@@ -4,13 +4,13 @@ import { LeaseLostError } from "../../errors.js";
 import type { Locks } from "../../locks.js";
 import type { AcquireOptions } from "../../options.js";
 import { now } from "../cohort/cohort.fixture.js";
-import { outcomeOf, stage as plainStage } from "../test/stage.fixture.js";
+import { outcomeOf, setUp as plainSetUp } from "../test/set-up.fixture.js";
 
 const STRICT = { fair: "strict", waitMs: 600_000 } as const;
 
-/** A stage, and a function that records who holds the resource. */
-function stage() {
-  const plain = plainStage();
+/** Two connections, and a function that records who holds the resource. */
+function setUp() {
+  const plain = plainSetUp();
   const served: string[] = [];
   const tokens: bigint[] = [];
   let inside = 0;
@@ -27,7 +27,7 @@ function stage() {
 }
 
 test("each strict waiter of a process has its own claim and place, shown by inspect", async () => {
-  const { engine, locks, other, visit, served, tokens } = stage();
+  const { engine, locks, other, visit, served, tokens } = setUp();
   const holder = await locks.acquire("a", STRICT);
   const visits = ["1", "2", "3"].map((who) => visit(who, locks, { ...STRICT, label: who }));
   assert.equal(engine.calls("enqueue"), 4, "a claim was held back");
@@ -44,7 +44,7 @@ test("each strict waiter of a process has its own claim and place, shown by insp
 });
 
 test("strict waiters of all processes are served in the order of arrival", async () => {
-  const { clock, locks, other, visit, served } = stage();
+  const { clock, locks, other, visit, served } = setUp();
   const holder = await locks.acquire("a", STRICT);
   const visits = [visit("1", locks), visit("2", locks), visit("theirs", other)];
   visits.push(visit("3", locks), visit("4", locks), visit("their last", other));
@@ -55,7 +55,7 @@ test("strict waiters of all processes are served in the order of arrival", async
 });
 
 test("a holder that acquires again at once goes behind the waiters that came before", async () => {
-  const { locks, other, visit, served } = stage();
+  const { locks, other, visit, served } = setUp();
   const holder = await locks.acquire("a", STRICT);
   const visits = [visit("ours", locks), visit("theirs", other)];
   const released = holder.release();
@@ -71,7 +71,7 @@ test("neither a reader nor a cohort overtakes strict waiters that came before", 
     ["unrenewed", { ...STRICT, renew: false }],
     ["of another ttl", { ...STRICT, ttlMs: 9_000 }],
   ] as const) {
-    const { clock, locks, visit, served } = stage();
+    const { clock, locks, visit, served } = setUp();
     const holder = await locks.acquire("a", STRICT);
     const visits = [visit("1", locks), visit("2", locks), visit(who, locks, options)];
     await clock.advance(0);
@@ -82,7 +82,7 @@ test("neither a reader nor a cohort overtakes strict waiters that came before", 
 });
 
 test("a strict waiter that is aborted is skipped, and nothing is left when all are", async () => {
-  const { clock, locks, queued, held, visit, served } = stage();
+  const { clock, locks, queued, held, visit, served } = setUp();
   const holder = await locks.acquire("a", STRICT);
   const [one, all] = [new AbortController(), new AbortController()];
   const leaving = outcomeOf(locks.acquire("a", { ...STRICT, signal: one.signal }));
@@ -109,7 +109,7 @@ test("a strict waiter that is aborted is skipped, and nothing is left when all a
 });
 
 test("a strict waiter keeps its place when its neighbour's grant is lost", async () => {
-  const { clock, locks, other, visit, served } = stage();
+  const { clock, locks, other, visit, served } = setUp();
   const opener = await locks.acquire("a", STRICT);
   const holding = locks.acquire("a", STRICT);
   const waiting = visit("2", locks);
@@ -126,7 +126,7 @@ test("a strict waiter keeps its place when its neighbour's grant is lost", async
 });
 
 test("close ends strict waiters and leaves no timer", async () => {
-  const { clock, locks, queued } = stage();
+  const { clock, locks, queued } = setUp();
   await locks.acquire("a", STRICT);
   const waits = [1, 2].map(() => outcomeOf(locks.acquire("a", STRICT)));
   await clock.advance(0);

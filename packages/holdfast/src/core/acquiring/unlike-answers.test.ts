@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Renewed } from "../../engine.js";
-import { stage } from "../test/stage.fixture.js";
+import { setUp } from "../test/set-up.fixture.js";
 
 // Leases that are renewed together share their validity while they get equal answers. Engines whose
 // grants live in sessions or on several nodes may answer one grant of a batch with less.
@@ -17,7 +17,7 @@ const SHORTER: readonly [string, (answer: Renewed) => Renewed][] = [
 for (const [field, shortened] of SHORTER) {
   for (const odd of NAMES) {
     test(`of leases renewed together, ${odd} follows its own answer with less ${field}`, async () => {
-      const { clock, engine, locks } = stage({ drift: 0, defaults: { graceMs: 0 } });
+      const { clock, engine, locks } = setUp({ drift: 0, defaults: { graceMs: 0 } });
       const leases = [];
       for (const name of NAMES) leases.push(await locks.acquire(name, { ttlMs: TTL_MS }));
       await clock.advance(TTL_MS * 0.37);

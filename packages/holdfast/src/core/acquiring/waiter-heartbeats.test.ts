@@ -8,7 +8,7 @@ import { flakyEngine, ManualClock } from "../../testing/index.js";
 
 const ALONE = { fair: "strict", waitMs: 3_600_000 } as const;
 
-function stage() {
+function setUp() {
   const clock = new ManualClock();
   const store = new MemoryStore();
   const engine = flakyEngine(memoryEngine({ store }));
@@ -29,7 +29,7 @@ function stage() {
 }
 
 test("heartbeats of many waiters are sent together, one call per interval", async () => {
-  const { clock, locks, other, batches } = stage();
+  const { clock, locks, other, batches } = setUp();
   for (let i = 0; i < 200; i++) {
     await other.acquire(`r${i}`);
     void locks.acquire(`r${i}`, ALONE).catch(() => {});
@@ -41,7 +41,7 @@ test("heartbeats of many waiters are sent together, one call per interval", asyn
 });
 
 test("a batch of heartbeats holds at most a thousand waiters, and none is left out", async () => {
-  const { clock, locks, other, batches } = stage();
+  const { clock, locks, other, batches } = setUp();
   await other.acquire("a");
   for (let i = 0; i < 1_500; i++) {
     void locks.acquire("a", ALONE).catch(() => {});
@@ -56,7 +56,7 @@ test("a batch of heartbeats holds at most a thousand waiters, and none is left o
 });
 
 test("a failed heartbeat keeps the place, and is reported as an event", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   const holder = await other.acquire("a");
   engine.pushes("drop");
   const waiting = locks.acquire("a", ALONE);
@@ -80,12 +80,12 @@ test("a failed heartbeat keeps the place, and is reported as an event", async ()
 });
 
 test("a waiter that the backend no longer knows joins the queue again", async () => {
-  const { clock, engine, locks, other, store } = stage();
+  const { clock, engine, locks, other, store } = setUp();
   const holder = await other.acquire("a");
   const waiting = locks.acquire("a", ALONE);
   await clock.advance(10);
-  const { queue: line } = store.resources.get("a")!;
-  for (const { claim } of [...line]) line.leave(claim.grantId);
+  const { queue } = store.resources.get("a")!;
+  for (const { claim } of [...queue]) queue.leave(claim.grantId);
   await clock.advance(1_000);
   assert.equal(engine.calls("enqueue"), 2);
   await holder.release();
@@ -93,7 +93,7 @@ test("a waiter that the backend no longer knows joins the queue again", async ()
 });
 
 test("one waiter's long callTimeoutMs does not delay the others' heartbeats", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   await (await locks.acquire("x", { ...ALONE, callTimeoutMs: 3_600_000 })).release();
   const holder = await other.acquire("a");
   engine.pushes("drop");
@@ -112,7 +112,7 @@ test("one waiter's long callTimeoutMs does not delay the others' heartbeats", as
 });
 
 test("one waiter's tiny callTimeoutMs does not cost the others their heartbeats", async () => {
-  const { clock, engine, other } = stage();
+  const { clock, engine, other } = setUp();
   const slow: Engine = Object.assign(Object.create(engine) as Engine, {
     queue: {
       ...engine.queue!,
@@ -138,7 +138,7 @@ test("one waiter's tiny callTimeoutMs does not cost the others their heartbeats"
 });
 
 test("heartbeats do not overlap while one hangs", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   await other.acquire("a");
   engine.inject("heartbeat", { kind: "hang", carriedOut: false });
   void locks.acquire("a", ALONE).catch(() => {});
@@ -150,7 +150,7 @@ test("heartbeats do not overlap while one hangs", async () => {
 });
 
 test("a push that comes before the answer to enqueue is accepted", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   const holder = await other.acquire("a");
   engine.inject("enqueue", { kind: "hold-reply", until: new Promise(() => {}) });
   const waiting = locks.acquire("a", { ...ALONE, callTimeoutMs: 60_000 });
@@ -161,7 +161,7 @@ test("a push that comes before the answer to enqueue is accepted", async () => {
 });
 
 test("the validity of a pushed grant counts from its since, not from its arrival", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   const holder = await other.acquire("a");
   let arrive = () => {};
   engine.pushes(
@@ -180,7 +180,7 @@ test("the validity of a pushed grant counts from its since, not from its arrival
 });
 
 test("a push for an aborted wait makes no lease, and its grant is released", async () => {
-  const { clock, engine, locks, other, store } = stage();
+  const { clock, engine, locks, other, store } = setUp();
   const holder = await other.acquire("a");
   let arrive = () => {};
   engine.pushes(
@@ -200,7 +200,7 @@ test("a push for an aborted wait makes no lease, and its grant is released", asy
 });
 
 test("a wait without limit keeps the process alive before, during and between heartbeats", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   await other.acquire("a");
   void locks.acquire("a", { fair: "strict", waitMs: Infinity }).catch(() => {});
   for (let i = 0; i < 5; i++) {

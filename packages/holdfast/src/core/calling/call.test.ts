@@ -4,16 +4,16 @@ import type { Call } from "../../engine.js";
 import { memoryEngine } from "../../engines/memory/index.js";
 import { EngineError, UsageError } from "../../errors.js";
 import { ManualClock } from "../../testing/index.js";
-import { outcomeOf } from "../test/stage.fixture.js";
+import { outcomeOf } from "../test/set-up.fixture.js";
 import { Caller, expectAnswers } from "./call.js";
 
-function stage() {
+function setUp() {
   const clock = new ManualClock();
   return { clock, caller: new Caller(memoryEngine(), clock) };
 }
 
 test("a call carries its start and its timeout, and leaves no timer", async () => {
-  const { clock, caller } = stage();
+  const { clock, caller } = setUp();
   let seen: Call | undefined;
   const answer = await caller.call(250, async (call) => {
     seen = call;
@@ -25,7 +25,7 @@ test("a call carries its start and its timeout, and leaves no timer", async () =
 });
 
 test("a call without an answer fails after its timeout, with effect unknown", async () => {
-  const { clock, caller } = stage();
+  const { clock, caller } = setUp();
   const asked = outcomeOf(caller.call(250, () => new Promise<never>(() => {})));
   await clock.advance(250);
   const error = await asked;
@@ -36,7 +36,7 @@ test("a call without an answer fails after its timeout, with effect unknown", as
 });
 
 test("an answer or a failure that comes after the timeout is ignored", async () => {
-  const { clock, caller } = stage();
+  const { clock, caller } = setUp();
   for (const late of [() => "answer", () => Promise.reject(new Error("late"))]) {
     let answer = () => {};
     const gate = new Promise<void>((go) => {
@@ -51,7 +51,7 @@ test("an answer or a failure that comes after the timeout is ignored", async () 
 });
 
 test("a foreign error becomes an EngineError with effect unknown that is not retried", async () => {
-  const { caller } = stage();
+  const { caller } = setUp();
   for (const thrown of [new TypeError("odd"), "a string"]) {
     const error = await outcomeOf(caller.call(10, () => Promise.reject(thrown)));
     assert.ok(error instanceof EngineError);
@@ -61,7 +61,7 @@ test("a foreign error becomes an EngineError with effect unknown that is not ret
 });
 
 test("a HoldfastError passes unchanged, thrown or rejected", async () => {
-  const { clock, caller } = stage();
+  const { clock, caller } = setUp();
   const own = new UsageError("own");
   assert.equal(await outcomeOf(caller.call(10, () => Promise.reject(own))), own);
   const thrower = () => {
@@ -72,7 +72,7 @@ test("a HoldfastError passes unchanged, thrown or rejected", async () => {
 });
 
 test("only a call with keepAlive keeps the process alive", async () => {
-  const { clock, caller } = stage();
+  const { clock, caller } = setUp();
   void outcomeOf(caller.call(10, () => new Promise(() => {}), false));
   await clock.advance(0);
   assert.deepEqual([clock.timers, clock.keepingAlive], [1, 0]);
@@ -83,7 +83,7 @@ test("only a call with keepAlive keeps the process alive", async () => {
 });
 
 test("a batch with another number of answers, or with holes, is refused", () => {
-  const { caller } = stage();
+  const { caller } = setUp();
   assert.throws(() => expectAnswers(caller, 2, [1]), /memory was asked for 2 answers and gave 1/);
   assert.deepEqual(expectAnswers(caller, 1, ["x"]), ["x"]);
   const holes = new Array<number>(2);
@@ -92,7 +92,7 @@ test("a batch with another number of answers, or with holes, is refused", () => 
 });
 
 test("each answer comes with its call, also when calls overlap or answers are late", async () => {
-  const { clock, caller } = stage();
+  const { clock, caller } = setUp();
   const told: string[] = [];
   const gates: ((answer: string) => void)[] = [];
   const listener = {
@@ -111,7 +111,7 @@ test("each answer comes with its call, also when calls overlap or answers are la
 });
 
 test("settled() also waits for work that begins during the wait", async () => {
-  const { caller } = stage();
+  const { caller } = setUp();
   const order: string[] = [];
   const step = (name: string) =>
     new Promise<void>((go) =>

@@ -5,7 +5,7 @@ import type { Clock } from "../runtime/clock.js";
 import { Turns } from "./turns.js";
 
 /** Makes calls through a Caller. Calls may overlap, so each answer comes with its call. */
-export interface CallListener<T> {
+export interface CallHandler<T> {
   send(call: Call): Promise<T>;
   /**
    * Asked when a call must wait for its turn. The returned function tells later whether to send it.
@@ -41,40 +41,40 @@ export class Caller {
    * Sends one call. If the engine does not answer within timeoutMs, the call fails with effect
    * unknown.
    */
-  send<T>(timeoutMs: number, listener: CallListener<T>, keepAlive: boolean): void {
+  send<T>(timeoutMs: number, handler: CallHandler<T>, keepAlive: boolean): void {
     const turn = this.#turns === null ? null : this.#turns.next();
     if (turn === null) {
-      this.#send(timeoutMs, listener, keepAlive);
+      this.#send(timeoutMs, handler, keepAlive);
       return;
     }
-    const stillWants = listener.stillWants?.();
+    const stillWants = handler.stillWants?.();
     void turn.then(() => {
-      if (stillWants?.() !== false) this.#send(timeoutMs, listener, keepAlive);
+      if (stillWants?.() !== false) this.#send(timeoutMs, handler, keepAlive);
     });
   }
 
-  #send<T>(timeoutMs: number, listener: CallListener<T>, keepAlive: boolean): void {
+  #send<T>(timeoutMs: number, handler: CallHandler<T>, keepAlive: boolean): void {
     const call = { startedAt: this.clock.now(), timeoutMs, order: ++this.#order };
     let over = false;
-    const sent = sending(listener, call);
+    const sent = sending(handler, call);
     const onTimeout = () => {
       over = true;
-      listener.failed(this.silence(timeoutMs), call);
+      handler.failed(this.silence(timeoutMs), call);
     };
     const timer = this.clock.timer(timeoutMs, onTimeout, keepAlive);
     sent.then(
       (answer) => {
         if (over) {
-          listener.late?.(answer);
+          handler.late?.(answer);
           return;
         }
         timer.cancel();
-        listener.answered(answer, call);
+        handler.answered(answer, call);
       },
       (error: unknown) => {
         if (over) return;
         timer.cancel();
-        listener.failed(this.#truthful(error), call);
+        handler.failed(this.#truthful(error), call);
       },
     );
   }
@@ -150,9 +150,9 @@ export function expectAnswers<T>(
   throw caller.miscount(asked, answers.filter((answer) => answer !== undefined).length);
 }
 
-function sending<T>(listener: CallListener<T>, call: Call): Promise<T> {
+function sending<T>(handler: CallHandler<T>, call: Call): Promise<T> {
   try {
-    return listener.send(call);
+    return handler.send(call);
   } catch (error) {
     return Promise.reject(error);
   }

@@ -16,14 +16,14 @@ afterEach(() => {
 const RELEASED: Released = { kind: "released" };
 const REF = { resource: "a", grantId: "0".repeat(32) };
 
-function stage(overrides: Partial<Engine>) {
+function setUp(overrides: Partial<Engine>) {
   const engine: Engine = Object.assign(Object.create(memoryEngine()) as Engine, overrides);
   return new Caller(engine, new ManualClock());
 }
 
 test("abandonClaim leaves a tombstone only when a request may still be on its way", async () => {
   const buried: number[] = [];
-  const caller = stage({
+  const caller = setUp({
     release: async ([ref]) => {
       buried.push(ref!.tombstoneMs);
       return [RELEASED];
@@ -37,7 +37,7 @@ test("abandonClaim leaves a tombstone only when a request may still be on its wa
 });
 
 test("abandonClaim never throws: a failure is reported as an event", async () => {
-  const caller = stage({
+  const caller = setUp({
     release: () => Promise.reject(new EngineError("refused", { effect: "none", retryable: false })),
   });
   const told: { during: string; resource: string }[] = [];

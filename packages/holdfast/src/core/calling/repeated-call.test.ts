@@ -4,13 +4,13 @@ import type { Released } from "../../engine.js";
 import { memoryEngine } from "../../engines/memory/index.js";
 import { ContractError, EngineError, UsageError } from "../../errors.js";
 import { ManualClock } from "../../testing/index.js";
-import { outcomeOf } from "../test/stage.fixture.js";
+import { outcomeOf } from "../test/set-up.fixture.js";
 import { Caller } from "./call.js";
 import { callRepeatedly } from "./repeated-call.js";
 
 const RELEASED: Released = { kind: "released" };
 
-function stage() {
+function setUp() {
   const clock = new ManualClock();
   return { clock, caller: new Caller(memoryEngine(), clock) };
 }
@@ -26,7 +26,7 @@ test("a repeated call repeats what is safe, at once and after a rest, then gives
     [refusal("none", false), 1],
     [new UsageError("own"), 1],
   ] as const) {
-    const { clock, caller } = stage();
+    const { clock, caller } = setUp();
     const at: number[] = [];
     const t0 = clock.now();
     const repeating = outcomeOf(
@@ -42,7 +42,7 @@ test("a repeated call repeats what is safe, at once and after a rest, then gives
 });
 
 test("a repeated call repeats a failed entry, and returns the answer of the repeat", async () => {
-  const { clock, caller } = stage();
+  const { clock, caller } = setUp();
   const failed = { kind: "failed", effect: "unknown", error: new Error("shard down") } as const;
   let asked = 0;
   const { answer } = callRepeatedly<Released>(caller, 100, async () => [
@@ -54,7 +54,7 @@ test("a repeated call repeats a failed entry, and returns the answer of the repe
 });
 
 test("an answer of the wrong length is a ContractError", async () => {
-  const { caller } = stage();
+  const { caller } = setUp();
   const { answer } = callRepeatedly(caller, 100, async () => [RELEASED, RELEASED]);
   const error = await outcomeOf(answer);
   assert.ok(error instanceof ContractError);

@@ -1,7 +1,7 @@
 import type { Call, Failed } from "../../engine.js";
 import { EngineError } from "../../errors.js";
 import type { Timer } from "../runtime/clock.js";
-import type { Caller, CallListener } from "./call.js";
+import type { Caller, CallHandler } from "./call.js";
 
 // The first repeat is sent at once, the second after a short rest.
 const REPEAT_AFTER_MS = [0, 100];
@@ -15,7 +15,7 @@ type OnDone<T> = (answer: T, mayHaveHappened: boolean) => void;
  * a few times. Calls either onDone or onGaveUp, once.
  */
 export class RepeatedCall<T extends { kind: string }>
-  implements CallListener<readonly (T | Failed)[]>
+  implements CallHandler<readonly (T | Failed)[]>
 {
   readonly send: Sends<T>;
   readonly #caller: Caller;

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { memoryEngine } from "../../engines/memory/index.js";
 import { Locks } from "../../locks.js";
-import { outcomeOf, stage } from "../test/stage.fixture.js";
+import { outcomeOf, setUp } from "../test/set-up.fixture.js";
 
 const MANY = 500;
 
 test("an engine that answers without the event loop does not block it", async () => {
-  const { locks } = stage();
+  const { locks } = setUp();
   let turns = 0;
   const count = () => {
     turns++;
@@ -20,7 +20,7 @@ test("an engine that answers without the event loop does not block it", async ()
 });
 
 test("a claim that is aborted while it waits for a turn is not sent", async () => {
-  const { engine, locks } = stage();
+  const { engine, locks } = setUp();
   const controller = new AbortController();
   const options = { fair: "strict", signal: controller.signal } as const;
   const waits = Array.from({ length: MANY }, () => outcomeOf(locks.acquire("a", options)));
@@ -32,7 +32,7 @@ test("a claim that is aborted while it waits for a turn is not sent", async () =
 });
 
 test("claims that wait for a turn keep their order", async () => {
-  const { locks } = stage();
+  const { locks } = setUp();
   const order: number[] = [];
   const all = Array.from({ length: MANY }, async (_, i) => {
     const lease = await locks.acquire("a", { fair: "strict" });

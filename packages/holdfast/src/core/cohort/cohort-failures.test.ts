@@ -4,11 +4,11 @@ import type { Engine } from "../../engine.js";
 import { ContractError, EngineError, LeaseLostError } from "../../errors.js";
 import { Locks } from "../../locks.js";
 import { fixed } from "../acquiring/retry.js";
-import { outcomeOf } from "../test/stage.fixture.js";
-import { crowd, now, stage, three } from "./cohort.fixture.js";
+import { outcomeOf } from "../test/set-up.fixture.js";
+import { crowd, now, setUp, three } from "./cohort.fixture.js";
 
 test("a failed claim rejects waiters without a retry strategy and keeps those with one", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   engine.inject("enqueue", { kind: "fail" });
   const without = outcomeOf(locks.acquire("a", { label: "without" }));
   const errors: unknown[] = [];
@@ -26,7 +26,7 @@ test("a failed claim rejects waiters without a retry strategy and keeps those wi
 });
 
 test("a waiter whose retry strategy ends is rejected with the last error", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   engine.inject("enqueue", { kind: "fail" }, 9);
   const waiting = outcomeOf(locks.acquire("a", { retry: fixed({ delayMs: 10, times: 2 }) }));
   await clock.advance(20);
@@ -37,7 +37,7 @@ test("a waiter whose retry strategy ends is rejected with the last error", async
 
 test("a retry generator whose finally throws does not cost a grant", async () => {
   for (const fair of ["cohort", "strict"] as const) {
-    const { clock, engine, locks, held } = stage();
+    const { clock, engine, locks, held } = setUp();
     engine.inject("enqueue", { kind: "fail" });
     const strategy = function* (): Generator<number, void, unknown> {
       try {
@@ -58,7 +58,7 @@ test("a retry generator whose finally throws does not cost a grant", async () =>
 });
 
 test("a token that repeats rejects all local waiters with ContractError", async () => {
-  const { clock, engine } = stage();
+  const { clock, engine } = setUp();
   const stuck: Engine = Object.assign(Object.create(engine) as Engine, {
     queue: {
       ...engine.queue!,
@@ -75,7 +75,7 @@ test("a token that repeats rejects all local waiters with ContractError", async 
 });
 
 test("a grant that is lost with the connection fails its holder and waiters, and blocks nobody", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const { first, second, third } = await three(locks, clock);
   const waits = [outcomeOf(second), outcomeOf(third)];
   const mend = engine.cut();
@@ -90,9 +90,9 @@ test("a grant that is lost with the connection fails its holder and waiters, and
 });
 
 test("after a grant ends at the backend, the waiters make a new claim", async () => {
-  const { clock, locks, store } = stage();
+  const { clock, locks, store } = setUp();
   const { first, second } = await three(locks, clock);
-  store.resources.get("a")!.holdings.clear();
+  store.resources.get("a")!.grants.clear();
   await clock.advance(10_000);
   assert.equal(first.held, false);
   const next = await now(second);
@@ -101,7 +101,7 @@ test("after a grant ends at the backend, the waiters make a new claim", async ()
 });
 
 test("a waiter behind a holder that reached maxHoldMs is served once the holder has stopped", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   const first = await locks.acquire("a", { maxHoldMs: 1_000 });
   const second = locks.acquire("a");
   await clock.advance(1_000);
@@ -112,7 +112,7 @@ test("a waiter behind a holder that reached maxHoldMs is served once the holder 
 });
 
 test("a waiter whose graceMs is longer than the grant has left gets no lost lease", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   const { first, rest } = await crowd(locks, clock, [
     { graceMs: 0, renewEveryMs: 20_000 },
     { graceMs: 25_000 },
@@ -125,7 +125,7 @@ test("a waiter whose graceMs is longer than the grant has left gets no lost leas
 });
 
 test("a grant whose ttl the holder has changed is not handed over", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   const { first, second } = await three(locks, clock);
   await first.renew({ ttlMs: 3_000 });
   await first.release();
@@ -136,7 +136,7 @@ test("a grant whose ttl the holder has changed is not handed over", async () => 
 
 test("a lease that was handed over has its own in-danger event", async () => {
   const { channels } = await import("../../events.js");
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const told: string[] = [];
   const danger = (m: unknown) => told.push(`in danger ${(m as { label: string }).label}`);
   const lost = (m: unknown) => told.push(`lost ${(m as { label: string }).label}`);
@@ -161,7 +161,7 @@ test("a lease that was handed over has its own in-danger event", async () => {
 });
 
 test("a renewal answered gone after a hand-over ends the lease that uses the grant now", async () => {
-  const { clock, engine, locks, store } = stage();
+  const { clock, engine, locks, store } = setUp();
   const { first, second } = await three(locks, clock);
   let open = () => {};
   const until = new Promise<void>((go) => {
@@ -171,7 +171,7 @@ test("a renewal answered gone after a hand-over ends the lease that uses the gra
   const renewing = outcomeOf(first.renew());
   await first.release();
   const next = await now(second);
-  store.resources.get("a")!.holdings.clear();
+  store.resources.get("a")!.grants.clear();
   open();
   await clock.advance(0);
   assert.equal(next.held, false);

@@ -1,13 +1,13 @@
 import type { Locks } from "../../locks.js";
 import type { AcquireOptions, CohortBudget } from "../../options.js";
 import type { ManualClock } from "../../testing/index.js";
-import { stage as plainStage } from "../test/stage.fixture.js";
+import { setUp as plainSetUp } from "../test/set-up.fixture.js";
 
 const AMPLE: CohortBudget = { handOvers: 1_024, ms: Infinity };
 
-/** A stage without a limit on hand-overs, unless a test sets one. */
-export function stage(cohort: CohortBudget = AMPLE) {
-  return plainStage({ cohort });
+/** Two connections without a limit on hand-overs, unless a test sets one. */
+export function setUp(cohort: CohortBudget = AMPLE) {
+  return plainSetUp({ cohort });
 }
 
 /** Fails, instead of hanging, if a promise has not settled by now. */

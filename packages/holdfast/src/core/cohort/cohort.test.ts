@@ -4,12 +4,12 @@ import { queryObjects } from "node:v8";
 import { AcquireTimeoutError } from "../../errors.js";
 import type { Locks } from "../../locks.js";
 import type { Lease } from "../holding/lease.js";
-import { outcomeOf } from "../test/stage.fixture.js";
-import { crowd, now, stage, three } from "./cohort.fixture.js";
+import { outcomeOf } from "../test/set-up.fixture.js";
+import { crowd, now, setUp, three } from "./cohort.fixture.js";
 import { Cohort } from "./cohort.js";
 
 test("a released lease is handed to the next local waiter without a call", async () => {
-  const { clock, engine, locks, held } = stage();
+  const { clock, engine, locks, held } = setUp();
   const { first, second, third } = await three(locks, clock);
   assert.equal(await first.release(), "released");
   const next = await now(second);
@@ -28,7 +28,7 @@ test("a released lease is handed to the next local waiter without a call", async
 });
 
 test("check() is true for the token of each hand-over while the grant lives", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   const { first, second } = await three(locks, clock);
   await first.release();
   const next = await now(second);
@@ -38,7 +38,7 @@ test("check() is true for the token of each hand-over while the grant lives", as
 
 test("a lease with a renewal under way for another ttl is released, not handed over", async () => {
   for (const ttlMs of [1_000, 90_000]) {
-    const { clock, engine, locks } = stage();
+    const { clock, engine, locks } = setUp();
     const { first, second } = await three(locks, clock);
     const renewed = outcomeOf(first.renew({ ttlMs }));
     await first.release();
@@ -55,7 +55,7 @@ test("a lease with a renewal under way for another ttl is released, not handed o
 });
 
 test("a renewal tells the backend the token in use, and a former token revokes nobody", async () => {
-  const { clock, locks, other } = stage();
+  const { clock, locks, other } = setUp();
   const { first, second } = await three(locks, clock);
   await first.release();
   const next = await now(second);
@@ -70,13 +70,13 @@ test("a renewal tells the backend the token in use, and a former token revokes n
 });
 
 test("a cohort of one reserves one token", async () => {
-  const { locks, other } = stage();
+  const { locks, other } = setUp();
   await (await locks.acquire("a")).release();
   assert.equal((await other.acquire("a")).token, 2n);
 });
 
 test("a token after a used range is above the whole range", async () => {
-  const { clock, locks, other } = stage();
+  const { clock, locks, other } = setUp();
   const { first, second, third } = await three(locks, clock);
   await first.release();
   await (await now(second)).release();
@@ -86,7 +86,7 @@ test("a token after a used range is above the whole range", async () => {
 });
 
 test("after handOvers hand-overs a cohort lets the backend's queue have its turn", async () => {
-  const { clock, locks, other } = stage({ handOvers: 2, ms: Infinity });
+  const { clock, locks, other } = setUp({ handOvers: 2, ms: Infinity });
   const order: string[] = [];
   const work = async (label: string, of: Locks) => {
     const lease = await of.acquire("a", { label });
@@ -103,7 +103,7 @@ test("after handOvers hand-overs a cohort lets the backend's queue have its turn
 });
 
 test("after handOverMs a cohort lets the backend's queue have its turn", async () => {
-  const { clock, locks, other } = stage({ handOvers: 1_024, ms: 50 });
+  const { clock, locks, other } = setUp({ handOvers: 1_024, ms: 50 });
   const { first, second } = await three(locks, clock);
   const remote = other.acquire("a", { label: "other" });
   await clock.advance(30);
@@ -116,7 +116,7 @@ test("after handOverMs a cohort lets the backend's queue have its turn", async (
 });
 
 test("with handOvers 0 nothing is handed over", async () => {
-  const { clock, engine, locks } = stage({ handOvers: 0 });
+  const { clock, engine, locks } = setUp({ handOvers: 0 });
   const { first, second } = await three(locks, clock);
   await first.release();
   await now(second);
@@ -124,7 +124,7 @@ test("with handOvers 0 nothing is handed over", async () => {
 });
 
 test("a grant with less than a third of its life left is not handed over", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const { first, second } = await three(locks, clock);
   const mend = engine.cut();
   await clock.advance(21_000);
@@ -137,7 +137,7 @@ test("a grant with less than a third of its life left is not handed over", async
 });
 
 test("waiters of another ttl or lock-delay do not share a grant", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const first = await locks.acquire("a", { ttlMs: 10_000 });
   const longer = locks.acquire("a", { ttlMs: 20_000 });
   const delayed = locks.acquire("a", { ttlMs: 10_000, lockDelayMs: 100 });
@@ -149,7 +149,7 @@ test("waiters of another ttl or lock-delay do not share a grant", async () => {
 });
 
 test("a leader that times out leaves its claim to the other waiters", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   const holder = await other.acquire("a");
   const leader = outcomeOf(locks.acquire("a", { label: "leader", waitMs: 100 }));
   const follower = locks.acquire("a", { label: "follower" });
@@ -161,7 +161,7 @@ test("a leader that times out leaves its claim to the other waiters", async () =
 });
 
 test("the claim leaves the backend's queue when the last local waiter leaves", async () => {
-  const { clock, locks, other, queued } = stage();
+  const { clock, locks, other, queued } = setUp();
   await other.acquire("a");
   const waits = [100, 200].map((waitMs) => outcomeOf(locks.acquire("a", { waitMs })));
   await clock.advance(100);
@@ -172,7 +172,7 @@ test("the claim leaves the backend's queue when the last local waiter leaves", a
 });
 
 test("a waiter that comes while an aborted claim is still ending is served", async () => {
-  const { clock, locks, other } = stage();
+  const { clock, locks, other } = setUp();
   const holder = await other.acquire("a");
   const controller = new AbortController();
   const gone = outcomeOf(locks.acquire("a", { signal: controller.signal }));
@@ -186,7 +186,7 @@ test("a waiter that comes while an aborted claim is still ending is served", asy
 });
 
 test("each local holder has its own maxHoldMs, counted from its own turn", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   const options = { maxHoldMs: 1_000 };
   const { first, rest } = await crowd(locks, clock, [options, options]);
   await clock.advance(900);
@@ -199,14 +199,14 @@ test("each local holder has its own maxHoldMs, counted from its own turn", async
 });
 
 test("a pending acquire keeps the process alive although it only waits for a local holder", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   const patient = { waitMs: Infinity };
   const { rest } = await crowd(locks, clock, [patient, patient, patient]);
   assert.ok(clock.keepingAlive > 0, `${rest.length} acquires are pending, and nothing keeps them`);
 });
 
 test("a held lease alone does not keep the process alive", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   await locks.acquire("a");
   await locks.acquire("b", { fair: "strict" });
   await clock.advance(0);
@@ -217,14 +217,14 @@ test("a held lease alone does not keep the process alive", async () => {
 });
 
 test("tryAcquire returns null without a call while another caller of this process holds or waits", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   await three(locks, clock);
   assert.equal(await locks.tryAcquire("a"), null);
   assert.equal(engine.calls("tryAcquire"), 0);
 });
 
 test("a busy tryAcquire leaves no cohort behind", async () => {
-  const { locks, other } = stage();
+  const { locks, other } = setUp();
   const cohorts = () => queryObjects(Cohort as unknown as new () => Cohort, { format: "count" });
   await other.acquire("seed");
   const before = cohorts();
@@ -236,7 +236,7 @@ test("a busy tryAcquire leaves no cohort behind", async () => {
 });
 
 test("waiters that were served or left leave no cohort behind", async () => {
-  const { clock, locks, other } = stage();
+  const { clock, locks, other } = setUp();
   const cohorts = () => queryObjects(Cohort as unknown as new () => Cohort, { format: "count" });
   const before = cohorts();
   for (let i = 0; i < 50; i++) {
@@ -250,7 +250,7 @@ test("waiters that were served or left leave no cohort behind", async () => {
 });
 
 test("two hundred local waiters are served in the order in which they asked, never two at once", async () => {
-  const { clock, locks } = stage({ handOvers: 16, ms: 50 });
+  const { clock, locks } = setUp({ handOvers: 16, ms: 50 });
   const served: number[] = [];
   const tokens: bigint[] = [];
   let inside = 0;

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { memoryEngine } from "../../engines/memory/index.js";
 import { EngineError } from "../../errors.js";
 import { Locks } from "../../locks.js";
-import { gate, outcomeOf, stage } from "../test/stage.fixture.js";
+import { gate, outcomeOf, setUp } from "../test/set-up.fixture.js";
 
 const MANY = 100_000;
 // Leaving takes a third of the time of joining. A search for each waiter made it three times as
@@ -38,7 +38,7 @@ function spent({ user, system }: NodeJS.CpuUsage): number {
 }
 
 test("a waiter whose claim is not answered times out, and leaves the claim to the others", async () => {
-  const { clock, engine, locks, other } = stage({ cohort: { handOvers: 0 } });
+  const { clock, engine, locks, other } = setUp({ cohort: { handOvers: 0 } });
   const { opened, open } = gate();
   const lease = await locks.acquire("a");
   const rival = other.acquire("a");

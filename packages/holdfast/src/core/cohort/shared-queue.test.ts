@@ -4,7 +4,7 @@ import { AcquireTimeoutError, ClosedError, EngineError, UsageError } from "../..
 import type { AcquireOptions } from "../../options.js";
 import { fixed } from "../acquiring/retry.js";
 import type { Lease } from "../holding/lease.js";
-import { gate, outcomeOf, stage } from "../test/stage.fixture.js";
+import { gate, outcomeOf, setUp } from "../test/set-up.fixture.js";
 import { MOST_CLAIMS } from "./shared-queue.js";
 
 const PERMITS = 2;
@@ -12,17 +12,17 @@ const MANY = MOST_CLAIMS * 3;
 const PERMIT: AcquireOptions = { mode: "shared", limit: PERMITS, waitMs: Infinity };
 const WRITER: AcquireOptions = { mode: "exclusive", fair: "strict" };
 
-/** A stage on which another client keeps everybody waiting. */
+/** Another client keeps everybody waiting. */
 async function kept() {
-  const all = stage();
+  const all = setUp();
   const keeper = await all.other.acquire("a", WRITER);
   return { ...all, keeper };
 }
 
-type Stage = Awaited<ReturnType<typeof kept>>;
+type Kept = Awaited<ReturnType<typeof kept>>;
 
 /** Starts this many waiters, and lists them in the order in which they are served. */
-function crowd({ locks }: Stage, n: number, options: AcquireOptions = {}) {
+function crowd({ locks }: Kept, n: number, options: AcquireOptions = {}) {
   const served: number[] = [];
   const outcomes = Array.from({ length: n }, (_, i) =>
     outcomeOf(
@@ -35,7 +35,7 @@ function crowd({ locks }: Stage, n: number, options: AcquireOptions = {}) {
   return { served, outcomes };
 }
 
-async function releaseAll({ clock }: Stage, outcomes: readonly Promise<Lease | Error>[]) {
+async function releaseAll({ clock }: Kept, outcomes: readonly Promise<Lease | Error>[]) {
   for (const outcome of outcomes) {
     const lease = await Promise.race([outcome, clock.advance(1_000).then(() => null)]);
     if (lease !== null && !(lease instanceof Error)) await lease.release();
@@ -124,7 +124,7 @@ test("a waiter without a claim times out after waitMs, and its error names the h
 });
 
 test("a waiter whose first answer is on its way waits a moment longer than waitMs", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const { opened, open } = gate();
   engine.inject("enqueue", { kind: "hold-reply", until: opened });
   const waiting = outcomeOf(locks.acquire("a", { ...PERMIT, waitMs: 10 }));
@@ -136,7 +136,7 @@ test("a waiter whose first answer is on its way waits a moment longer than waitM
 });
 
 test("a waiter that gets no answer within waitMs is told that the backend is silent", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   engine.inject("enqueue", { kind: "hang", carriedOut: false }, MANY);
   const retry = fixed({ delayMs: 1 });
   const options = { ...PERMIT, waitMs: 2_000, callTimeoutMs: 3_000, retry };
@@ -162,7 +162,7 @@ test("another limit is refused at once, also behind waiters without a claim", as
 });
 
 test("waiters with a wrong limit do not block others", async () => {
-  const { clock, locks, other } = stage();
+  const { clock, locks, other } = setUp();
   const holder = await other.acquire("a", { ...PERMIT, fair: "strict" });
   const wrong = outcomeOf(locks.acquire("a", { ...PERMIT, limit: 5 }));
   const right = outcomeOf(locks.acquire("a", PERMIT));
@@ -186,9 +186,9 @@ test("a claim that fails rejects its own waiter, and no other", async () => {
 });
 
 test("when every claim fails, waiters without a claim fail at once with the same error", async () => {
-  const s = stage();
+  const s = setUp();
   const mend = s.engine.cut("none");
-  const { outcomes } = crowd({ ...s } as Stage, MANY);
+  const { outcomes } = crowd({ ...s } as Kept, MANY);
   await s.clock.advance(10);
   for (const outcome of outcomes) assert.ok((await outcome) instanceof EngineError);
   assert.equal(s.engine.calls("enqueue"), MOST_CLAIMS);
@@ -221,8 +221,8 @@ test("a waiter that took over a claim sends its own when that one fails", async 
   controller.abort(new Error("enough"));
   for (const outcome of gone) assert.ok((await outcome) instanceof Error);
   // The backend forgets all places, and lets nobody join the queue for a moment.
-  const { queue: line } = s.store.resources.get("a")!;
-  for (const { claim } of [...line]) line.leave(claim.grantId);
+  const { queue } = s.store.resources.get("a")!;
+  for (const { claim } of [...queue]) queue.leave(claim.grantId);
   s.engine.inject("enqueue", { kind: "fail" }, MOST_CLAIMS);
   await s.clock.advance(2_000);
   assert.equal(s.queued("a"), MOST_CLAIMS, "each of them has sent a claim of its own");
@@ -232,29 +232,29 @@ test("a waiter that took over a claim sends its own when that one fails", async 
 });
 
 test("the first waiter gets the first grant, no matter which claim was granted", async () => {
-  const s = stage();
+  const s = setUp();
   const { opened, open } = gate();
   s.engine.inject("enqueue", { kind: "hold-reply", until: opened });
-  const { served, outcomes } = crowd(s as Stage, 2);
+  const { served, outcomes } = crowd(s as Kept, 2);
   await s.clock.advance(1);
   assert.deepEqual(served, [0], "by the answer to the second one's claim");
   open();
   await s.clock.advance(1);
   assert.deepEqual(served, [0, 1]);
-  await releaseAll(s as Stage, outcomes);
+  await releaseAll(s as Kept, outcomes);
   assert.equal(s.store.resources.size, 0);
 });
 
 test("a waiter whose grant went to the first waiter is served although the claim it got fails", async () => {
-  const s = stage();
+  const s = setUp();
   const { opened, open } = gate();
   s.engine.inject("enqueue", { kind: "hold-request", until: opened });
-  const { served, outcomes } = crowd(s as Stage, 2, { callTimeoutMs: 1_000 });
+  const { served, outcomes } = crowd(s as Kept, 2, { callTimeoutMs: 1_000 });
   await s.clock.advance(1_500);
   assert.deepEqual(served, [0, 1]);
   open();
   await s.clock.advance(1);
-  await releaseAll(s as Stage, outcomes);
+  await releaseAll(s as Kept, outcomes);
   assert.equal(s.store.resources.size, 0, "the request that came late finds a tombstone");
 });
 

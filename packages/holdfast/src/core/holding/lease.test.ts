@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0)) await cleanUp();
 });
 
-function stage() {
+function setUp() {
   const clock = new ManualClock();
   const store = new MemoryStore();
   const engine = flakyEngine(memoryEngine({ store }));
@@ -29,7 +29,7 @@ function blockEventLoop(ms: number): void {
 }
 
 test("a lease shows its resource, mode, label and token", async () => {
-  const { locks } = stage();
+  const { locks } = setUp();
   const lease = await locks.acquire("in voice/42", { label: "me", ttlMs: 10_000 });
   assert.equal(lease.resource, "in voice/42");
   assert.equal(lease.mode, "exclusive");
@@ -46,7 +46,7 @@ test("a lease shows its resource, mode, label and token", async () => {
 });
 
 test("remainingMs counts down to the grace before validity ends", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 10_000, graceMs: 400, renew: false });
   assert.equal(lease.remainingMs(), 9_600);
   clock.pause(600);
@@ -59,7 +59,7 @@ test("remainingMs counts down to the grace before validity ends", async () => {
 });
 
 test("LeaseLostError says for how long nobody else can hold the resource", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 10_000, graceMs: 400, renew: false });
   await clock.advance(9_600);
   assert.equal(lease.signal.reason.remainingMs, 400);
@@ -76,7 +76,7 @@ test("drift shortens validity", async () => {
 });
 
 test("validity counts from the send, not from the receipt", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   let open = () => {};
   const until = new Promise<void>((go) => {
     open = go;
@@ -113,7 +113,7 @@ test("the signal is aborted on its first access after a blocked event loop", asy
 });
 
 test("a listener on the signal is called by a timer when the lease ends", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 3_000, renew: false });
   let calls = 0;
   lease.signal.addEventListener("abort", () => calls++);
@@ -123,7 +123,7 @@ test("a listener on the signal is called by a timer when the lease ends", async 
 });
 
 test("neither a release nor a later loss of the grant aborts the signal", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 3_000 });
   const { signal } = lease;
   await lease.release();
@@ -134,7 +134,7 @@ test("neither a release nor a later loss of the grant aborts the signal", async 
 });
 
 test("release() called several times releases once", async () => {
-  const { engine, locks } = stage();
+  const { engine, locks } = setUp();
   const lease = await locks.acquire("a");
   const [first, second] = [lease.release(), lease.release()];
   assert.equal(lease.held, false, "from the call on, not from the answer on");
@@ -146,7 +146,7 @@ test("release() called several times releases once", async () => {
 });
 
 test("a release whose reply is lost is repeated, and returns the backend's answer", async () => {
-  const { clock, engine, locks, store } = stage();
+  const { clock, engine, locks, store } = setUp();
   const lease = await locks.acquire("a");
   engine.inject("release", { kind: "lose-reply" });
   const releasing = lease.release();
@@ -157,7 +157,7 @@ test("a release whose reply is lost is repeated, and returns the backend's answe
 });
 
 test("a release that cannot be sent rejects after three tries, and leaves no timer", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const lease = await locks.acquire("a");
   const mend = engine.cut();
   const releasing = lease.release().catch((error: Error) => error);
@@ -169,7 +169,7 @@ test("a release that cannot be sent rejects after three tries, and leaves no tim
 });
 
 test("a release of a lost lease returns gone, leaves a successor alone, and lets the next one in early", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 10_000, graceMs: 1_000, maxHoldMs: 1_000 });
   await clock.advance(1_000);
   assert.equal(await other.tryAcquire("a"), null, "the backend still keeps the grant");
@@ -184,7 +184,7 @@ test("a release of a lost lease returns gone, leaves a successor alone, and lets
 });
 
 test("a release of a lost lease keeps its lock-delay", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 3_000, renew: false, lockDelayMs: 5_000 });
   await clock.advance(2_900);
   assert.equal(await lease.release(), "gone");
@@ -196,7 +196,7 @@ test("a release of a lost lease keeps its lock-delay", async () => {
 });
 
 test("a release inside the listener of the loss is reported once", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 3_000, renew: false });
   const released: unknown[] = [];
   const listener = (message: unknown) => released.push(message);
@@ -211,7 +211,7 @@ test("a release inside the listener of the loss is reported once", async () => {
 });
 
 test("dispose releases, and never throws", async () => {
-  const { clock, engine, locks, store } = stage();
+  const { clock, engine, locks, store } = setUp();
   {
     await using lease = await locks.acquire("a");
     assert.ok(lease.held);

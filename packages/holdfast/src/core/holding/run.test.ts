@@ -6,18 +6,18 @@ import { MemoryStore, memoryEngine } from "../../engines/memory/index.js";
 import { AcquireTimeoutError, LeaseLostError, UsageError } from "../../errors.js";
 import { channels } from "../../events.js";
 import { Locks } from "../../locks.js";
-import { stage } from "../test/stage.fixture.js";
+import { setUp } from "../test/set-up.fixture.js";
 import type { Lease } from "./lease.js";
 
 test("run returns fn's value, with and without options, and releases", async () => {
-  const { locks, store } = stage();
+  const { locks, store } = setUp();
   assert.equal(await locks.run("a", () => 1), 1);
   assert.equal(await locks.run("a", { ttlMs: 5_000 }, async (lease) => lease.held), true);
   assert.equal(store.resources.size, 0);
 });
 
 test("run rejects with fn's error, thrown or rejected, and releases", async () => {
-  const { locks, store } = stage();
+  const { locks, store } = setUp();
   const error = new Error("fn's own");
   const thrower = () => {
     throw error;
@@ -31,7 +31,7 @@ test("run rejects with fn's error, thrown or rejected, and releases", async () =
 });
 
 test("run refuses arguments in a wrong order or number, and names the right order", async () => {
-  const { engine, locks } = stage();
+  const { engine, locks } = setUp();
   let ran = 0;
   const fn = () => ++ran;
   const run = locks.run.bind(locks) as (...args: unknown[]) => Promise<unknown>;
@@ -60,14 +60,14 @@ test("run refuses arguments in a wrong order or number, and names the right orde
 });
 
 test("run without a function is refused before any call", async () => {
-  const { engine, locks } = stage();
+  const { engine, locks } = setUp();
   await assert.rejects(locks.run("a", {} as never), UsageError);
   await assert.rejects(locks.run("a", {}, 5 as never), UsageError);
   assert.equal(engine.calls("enqueue"), 0);
 });
 
 test("run rejects with LeaseLostError once fn has settled, although fn returned a value", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   let settled = false;
   const running = locks.run("a", { ttlMs: 3_000 }, async () => {
     clock.pause(5_000);
@@ -84,7 +84,7 @@ test("run rejects with LeaseLostError once fn has settled, although fn returned 
 });
 
 test("a run that lost its lease rejects with fn's error as the cause", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   const own = new Error("fn's own");
   const running = locks.run("a", { ttlMs: 3_000 }, () => {
     clock.pause(5_000);
@@ -98,7 +98,7 @@ test("a run that lost its lease rejects with fn's error as the cause", async () 
 });
 
 test("a run whose fn rethrows the loss rejects with that error", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   let seen: unknown;
   const running = locks.run("a", { ttlMs: 3_000 }, (lease) => {
     clock.pause(5_000);
@@ -129,7 +129,7 @@ test("a run whose fn error was caused by the loss has no circular causes", async
 });
 
 test("a release that fails hides neither fn's value nor its error", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const mend = engine.cut.bind(engine);
   for (const fails of [false, true]) {
     let restore = () => {};
@@ -157,7 +157,7 @@ for (const [form, work] of [
   ],
 ] as const) {
   test(`${form} whose release gets no answer ends after one call's time, and repeats the release`, async () => {
-    const { clock, engine, locks, held } = stage({ defaults: { callTimeoutMs: 500 } });
+    const { clock, engine, locks, held } = setUp({ defaults: { callTimeoutMs: 500 } });
     engine.inject("release", { kind: "hang", carriedOut: false });
     engine.inject("release", { kind: "hang", carriedOut: false });
     let value: string | null = null;
@@ -175,7 +175,7 @@ for (const [form, work] of [
 }
 
 test("a run whose release fails in the end, after its value was returned, says so in an event", async () => {
-  const { clock, engine, locks } = stage({ defaults: { callTimeoutMs: 500 } });
+  const { clock, engine, locks } = setUp({ defaults: { callTimeoutMs: 500 } });
   const failed: string[] = [];
   const note = (message: unknown) => failed.push((message as { during: string }).during);
   channels.failed.subscribe(note);
@@ -189,23 +189,23 @@ test("a run whose release fails in the end, after its value was returned, says s
 });
 
 test("a run whose fn released the lease returns fn's value", async () => {
-  const { engine, locks } = stage();
+  const { engine, locks } = setUp();
   assert.equal(await locks.run("a", (lease) => lease.release()), "released");
   assert.equal(engine.calls("release"), 1);
 });
 
 test("a run whose release is answered gone rejects with LeaseLostError", async () => {
   // The grant ended at the backend while fn worked, and no renewal noticed it.
-  const { locks, store } = stage();
+  const { locks, store } = setUp();
   const running = locks.run("a", () => {
-    store.resources.get("a")!.holdings.clear();
+    store.resources.get("a")!.grants.clear();
     return "value";
   });
   await assert.rejects(running, LeaseLostError);
 });
 
 test("a reentrant acquire inside run joins the enclosing lease, without a call", async () => {
-  const { engine, locks } = stage();
+  const { engine, locks } = setUp();
   await locks.run("a", async (outer) => {
     const calls = engine.calls("enqueue");
     const inner = await locks.acquire("a", { reentrant: true });
@@ -220,7 +220,7 @@ test("a reentrant acquire inside run joins the enclosing lease, without a call",
 });
 
 test("a joined lease is not held after its release: assertHeld and renew refuse", async () => {
-  const { locks } = stage();
+  const { locks } = setUp();
   await locks.run("a", async () => {
     const inner = await locks.acquire("a", { reentrant: true });
     inner.assertHeld();
@@ -232,7 +232,7 @@ test("a joined lease is not held after its release: assertHeld and renew refuse"
 });
 
 test("nested runs join through several levels, and other resources are separate", async () => {
-  const { locks } = stage();
+  const { locks } = setUp();
   const options = { reentrant: true };
   const tokens = await locks.run("a", options, (a) =>
     locks.run("b", options, (b) => locks.run("a", options, (again) => [a, b, again].map(tokenOf))),
@@ -242,7 +242,7 @@ test("nested runs join through several levels, and other resources are separate"
 });
 
 test("an inner run that finds the lease lost rejects, and so does the outer", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   let inner: unknown;
   const running = locks.run("a", { ttlMs: 3_000 }, async () => {
     inner = await locks
@@ -255,7 +255,7 @@ test("an inner run that finds the lease lost rejects, and so does the outer", as
 });
 
 test("an outer lease that fn released does not count as lost for the run that joined it", async () => {
-  const { locks } = stage();
+  const { locks } = setUp();
   const running = locks.run("a", (outer) =>
     locks.run("a", { reentrant: true }, async () => {
       assert.equal(await outer.release(), "released");
@@ -266,7 +266,7 @@ test("an outer lease that fn released does not count as lost for the run that jo
 });
 
 test("without reentrant, an acquire inside run waits for the resource like any other", async () => {
-  const { locks } = stage();
+  const { locks } = setUp();
   await locks.run("a", async () => {
     assert.equal(await locks.tryAcquire("a"), null);
   });
@@ -301,7 +301,7 @@ test("the error of an acquire inside a run of its own resource names that run an
 });
 
 test("a shared lease is not joined by an exclusive acquire", async () => {
-  const { locks } = stage();
+  const { locks } = setUp();
   await locks.run("a", { mode: "shared" }, async () => {
     await assert.rejects(locks.acquire("a", { reentrant: true }), UsageError);
     const shared = await locks.acquire("a", { mode: "shared", reentrant: true });
@@ -310,7 +310,7 @@ test("a shared lease is not joined by an exclusive acquire", async () => {
 });
 
 test("only an acquire of the same Locks in the same context joins", async () => {
-  const { locks, other } = stage();
+  const { locks, other } = setUp();
   let later: Lease | null = null;
   await locks.run("a", async () => {
     assert.equal(await other.tryAcquire("a", { reentrant: true }), null);
@@ -324,7 +324,7 @@ test("only an acquire of the same Locks in the same context joins", async () => 
 });
 
 test("work that outlives its run joins no lease", async () => {
-  const { locks, engine } = stage();
+  const { locks, engine } = setUp();
   let straggler: Promise<Lease | null> | undefined;
   let go = () => {};
   const gate = new Promise<void>((open) => {

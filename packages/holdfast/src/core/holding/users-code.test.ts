@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { channels, type Events } from "../../events.js";
 import { fixed } from "../acquiring/retry.js";
-import { gate, outcomeOf, stage } from "../test/stage.fixture.js";
+import { gate, outcomeOf, setUp } from "../test/set-up.fixture.js";
 
 const ALONE = { fair: "strict" } as const;
 
@@ -20,7 +20,7 @@ function on<N extends "handed-over" | "released">(
 
 for (const waiters of [1, 2]) {
   test(`a listener that releases a lease during its hand-over never makes two holders (${waiters} wait)`, async () => {
-    const { locks, other } = stage();
+    const { locks, other } = setUp();
     const first = await locks.acquire("a");
     const waiting = Array.from({ length: 1 + waiters }, () => locks.acquire("a"));
     await first.release();
@@ -39,7 +39,7 @@ for (const waiters of [1, 2]) {
 }
 
 test("a released lease is not held while listeners hear of its hand-over", async () => {
-  const { locks } = stage();
+  const { locks } = setUp();
   const first = await locks.acquire("a");
   const [second, third] = [locks.acquire("a"), locks.acquire("a")];
   await first.release();
@@ -52,7 +52,7 @@ test("a released lease is not held while listeners hear of its hand-over", async
 });
 
 test("a listener that releases a lost lease again sees one released event", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 1_000, renew: false });
   let told = 0;
   using _ = on("released", () => {
@@ -65,7 +65,7 @@ test("a listener that releases a lost lease again sees one released event", asyn
 
 for (const end of ["returns", "throws", "goes on"] as const) {
   test(`a retry strategy that aborts its own acquire and ${end} ends it once`, async () => {
-    const { clock, engine, locks, held } = stage();
+    const { clock, engine, locks, held } = setUp();
     for (let i = 0; i < 4; i++) {
       engine.inject("enqueue", { kind: "fail" });
       const controller = new AbortController();
@@ -97,15 +97,15 @@ for (const end of ["returns", "throws", "goes on"] as const) {
 }
 
 test("an occasional loss of the place in the queue uses up no retries and no waitMs", async () => {
-  const { clock, store, locks, other } = stage();
+  const { clock, store, locks, other } = setUp();
   const lease = await other.acquire("a", { ttlMs: 10_000_000, renew: false });
   const retry = fixed({ delayMs: 50, times: 1 });
   const waiting = locks.acquire("a", { ...ALONE, waitMs: 3_000_000, retry });
   for (let i = 0; i < 5; i++) {
     await clock.advance(300_000);
-    const { queue: line } = store.resources.get("a")!;
-    assert.equal(line.length, 1, "it did not join the queue again");
-    line.leave(line.first!.claim.grantId);
+    const { queue } = store.resources.get("a")!;
+    assert.equal(queue.length, 1, "it did not join the queue again");
+    queue.leave(queue.first!.claim.grantId);
   }
   await clock.advance(300_000);
   await lease.release();
@@ -113,7 +113,7 @@ test("an occasional loss of the place in the queue uses up no retries and no wai
 });
 
 test("a grant for an ended claim whose tombstone is over is released", async () => {
-  const { clock, engine, locks, other, held } = stage();
+  const { clock, engine, locks, other, held } = setUp();
   const controller = new AbortController();
   const { opened, open } = gate();
   engine.inject("enqueue", { kind: "hold-request", until: opened });

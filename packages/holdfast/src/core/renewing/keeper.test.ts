@@ -4,18 +4,18 @@ import type { Engine, RenewRef } from "../../engine.js";
 import { EngineError, LeaseLostError } from "../../errors.js";
 import { Locks } from "../../locks.js";
 import { recorder } from "../../test-support/recorder.fixture.js";
-import { gate, recordingRenewals, stage as set } from "../test/stage.fixture.js";
+import { setUp as commonSetUp, gate, recordingRenewals } from "../test/set-up.fixture.js";
 
 const record = recorder(afterEach);
 
-function stage() {
-  const theatre = set();
-  const { noted, batches } = recordingRenewals(theatre.engine);
-  return { ...theatre, batches, locks: new Locks(noted, { clock: theatre.clock }) };
+function setUp() {
+  const common = commonSetUp();
+  const { noted, batches } = recordingRenewals(common.engine);
+  return { ...common, batches, locks: new Locks(noted, { clock: common.clock }) };
 }
 
 test("a held lease is renewed about every third of its ttl", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 3_000 });
   await clock.advance(30_000);
   assert.ok(lease.held);
@@ -24,7 +24,7 @@ test("a held lease is renewed about every third of its ttl", async () => {
 });
 
 test("no renewal follows a release", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 3_000 });
   await clock.advance(500);
   void lease.release();
@@ -34,7 +34,7 @@ test("no renewal follows a release", async () => {
 });
 
 test("a holder gets its lease before its renewal is planned", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const hold = async (forMs: number) => {
     const lease = await locks.acquire("a", { ttlMs: 3_000 });
     assert.equal(clock.timers, 0, "the renewal was planned before the holder continued");
@@ -49,7 +49,7 @@ test("a holder gets its lease before its renewal is planned", async () => {
 });
 
 test("a lease is planned before the turn ends, even after others were released at once", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   for (let i = 0; i < 3; i++) {
     await (await locks.acquire("a")).release();
     await clock.advance(0);
@@ -63,7 +63,7 @@ test("a lease is planned before the turn ends, even after others were released a
 });
 
 test("a lease that is handed over many times in one turn is planned once, and renewed", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const waiting = Array.from({ length: 20 }, () => locks.acquire("a", { ttlMs: 3_000 }));
   for (const one of waiting.slice(0, -1)) await (await one).release();
   const last = await waiting.at(-1)!;
@@ -74,7 +74,7 @@ test("a lease that is handed over many times in one turn is planned once, and re
 });
 
 test("a lease that is handed over in a later turn is renewed by its own terms", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   const lost = record(clock, "lost");
   const handedOver = record(clock, "handed-over");
   // A grant that others wait for reserves tokens for them.
@@ -95,14 +95,14 @@ test("a lease that is handed over in a later turn is renewed by its own terms", 
 });
 
 test("close() also releases leases acquired in the same turn", async () => {
-  const { locks, other } = stage();
+  const { locks, other } = setUp();
   await other.acquire("a");
   await other.close();
   assert.ok((await locks.tryAcquire("a"))?.held);
 });
 
 test("a lease acquired in the same turn learns of its revocation", async () => {
-  const { clock, locks, other } = stage();
+  const { clock, locks, other } = setUp();
   const lease = await locks.acquire("a");
   await other.revoke("a", { token: lease.token });
   await clock.advance(0);
@@ -110,7 +110,7 @@ test("a lease acquired in the same turn learns of its revocation", async () => {
 });
 
 test("renewals of many leases are sent together", async () => {
-  const { clock, locks, batches } = stage();
+  const { clock, locks, batches } = setUp();
   for (let i = 0; i < 100; i++) await locks.acquire(`r${i}`, { ttlMs: 30_000 });
   await clock.advance(11_000);
   const renewed = new Set(batches.flat().map(({ resource }) => resource));
@@ -119,7 +119,7 @@ test("renewals of many leases are sent together", async () => {
 });
 
 test("a batch holds at most a thousand grants, and all are renewed", async () => {
-  const { clock, locks, batches } = stage();
+  const { clock, locks, batches } = setUp();
   const leases = await Promise.all(
     Array.from({ length: 2_500 }, (_, i) => locks.acquire(`r${i}`, { ttlMs: 30_000 })),
   );
@@ -131,7 +131,7 @@ test("a batch holds at most a thousand grants, and all are renewed", async () =>
 test("renewals are spread by a jitter of at most a tenth", async () => {
   const at = new Set<number>();
   for (let i = 0; i < 20; i++) {
-    const { clock, locks } = stage();
+    const { clock, locks } = setUp();
     const renewals = record(clock, "renewed");
     await locks.acquire("a", { ttlMs: 30_000 });
     await clock.advance(10_001);
@@ -143,7 +143,7 @@ test("renewals are spread by a jitter of at most a tenth", async () => {
 });
 
 test("a failed entry of a batch is tried again, and the others are renewed", async () => {
-  const { clock, engine } = stage();
+  const { clock, engine } = setUp();
   const failing: Engine = Object.assign(Object.create(engine) as Engine, {
     renew: async (refs: readonly RenewRef[], call: never) => {
       const answers = await engine.renew(refs, call);
@@ -163,7 +163,7 @@ test("a failed entry of a batch is tried again, and the others are renewed", asy
 });
 
 test("a lease with a tiny callTimeoutMs does not cost another lease its renewal", async () => {
-  const { clock, engine } = stage();
+  const { clock, engine } = setUp();
   const slow: Engine = Object.assign(Object.create(engine) as Engine, {
     renew: async (refs: readonly RenewRef[], call: never) => {
       await new Promise<void>((go) => clock.timer(5, go, false));
@@ -179,7 +179,7 @@ test("a lease with a tiny callTimeoutMs does not cost another lease its renewal"
 });
 
 test("a renewal that hangs is given up in time for another", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 3_000, callTimeoutMs: 60_000 });
   engine.inject("renew", { kind: "hang", carriedOut: false });
   await clock.advance(10_000);
@@ -187,7 +187,7 @@ test("a renewal that hangs is given up in time for another", async () => {
 });
 
 test("a renewal without an answer neither extends nor ends the lease", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 3_000 });
   engine.inject("renew", { kind: "hang", carriedOut: true }, 99);
   const before = lease.remainingMs();
@@ -200,7 +200,7 @@ test("a renewal without an answer neither extends nor ends the lease", async () 
 });
 
 test("renewal-failed, in-danger and lost are emitted in this order", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 3_000 });
   const events = record(clock, "renewal-failed", "in-danger", "lost");
   engine.cut();
@@ -218,7 +218,7 @@ test("renewal-failed, in-danger and lost are emitted in this order", async () =>
 });
 
 test("in-danger comes before lost even if renewEveryMs leaves time for one try only", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   await locks.acquire("a", { ttlMs: 3_000, renewEveryMs: 2_500 });
   const events = record(clock, "in-danger", "lost");
   engine.cut();
@@ -230,7 +230,7 @@ test("in-danger comes before lost even if renewEveryMs leaves time for one try o
 });
 
 test("in-danger is emitted again after a renewal in between", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   await locks.acquire("a", { ttlMs: 3_000 });
   const events = record(clock, "in-danger");
   for (let i = 0; i < 2; i++) {
@@ -243,7 +243,7 @@ test("in-danger is emitted again after a renewal in between", async () => {
 });
 
 test("a jump of the wall clock renews at once and ends nothing", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const lease = await locks.acquire("a");
   clock.step();
   await clock.advance(1_000);
@@ -252,7 +252,7 @@ test("a jump of the wall clock renews at once and ends nothing", async () => {
 });
 
 test("the first statement after a pause beyond the ttl sees the loss", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 3_000 });
   clock.pause(3_001);
   assert.equal(lease.held, false);
@@ -263,7 +263,7 @@ test("the first statement after a pause beyond the ttl sees the loss", async () 
 });
 
 test("a renewal answered after such a pause does not revive the lease", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 3_000 });
   const { opened, open } = gate();
   engine.inject("renew", { kind: "hold-reply", until: opened });
@@ -276,7 +276,7 @@ test("a renewal answered after such a pause does not revive the lease", async ()
 });
 
 test("a pause shorter than the validity ends nothing, and is followed by a renewal at once", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 3_000 });
   clock.pause(2_000);
   assert.ok(lease.held);
@@ -286,7 +286,7 @@ test("a pause shorter than the validity ends nothing, and is followed by a renew
 });
 
 test("maxHoldMs ends the lease, and the keeper renews no further than that", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 3_000, maxHoldMs: 4_000 });
   await clock.advance(3_999);
   assert.ok(lease.held);
@@ -302,7 +302,7 @@ test("maxHoldMs ends the lease, and the keeper renews no further than that", asy
 });
 
 test("a lease that is not renewed is lost as expired at the end of its ttl", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 3_000, renew: false });
   await clock.advance(2_600);
   assert.ok(lease.held);
@@ -312,7 +312,7 @@ test("a lease that is not renewed is lost as expired at the end of its ttl", asy
 });
 
 test("a lease without renewal that is revoked by force has no time left", async () => {
-  const { clock, locks, other } = stage();
+  const { clock, locks, other } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 3_000, renew: false });
   await other.revoke("a", { token: lease.token, force: true });
   await clock.advance(10);
@@ -321,7 +321,7 @@ test("a lease without renewal that is revoked by force has no time left", async 
 });
 
 test("a check of a former holder does not end the lease of its successor", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   const options = { ttlMs: 3_000, renew: false };
   const first = await locks.acquire("a", options);
   const [turn, waiting] = [1, 2].map(() => locks.acquire("a", options));
@@ -339,7 +339,7 @@ test("a check of a former holder does not end the lease of its successor", async
 
 /** Pushed grants are valid for this claim window only, until they are renewed. */
 function pushing(ttlMs = 3_000) {
-  const { clock, engine, other } = stage();
+  const { clock, engine, other } = setUp();
   const queue = engine.queue!;
   const shortly: Engine = Object.assign(Object.create(engine) as Engine, {
     queue: Object.assign(Object.create(queue) as typeof queue, {
@@ -393,7 +393,7 @@ test("a pushed grant with little validity left is renewed sooner", async () => {
 });
 
 test("a revoked holder is told at once, with the time that it has left", async () => {
-  const { clock, locks, other } = stage();
+  const { clock, locks, other } = setUp();
   const lease = await locks.acquire("a");
   const { signal } = lease;
   await clock.advance(100);
@@ -405,7 +405,7 @@ test("a revoked holder is told at once, with the time that it has left", async (
 });
 
 test("a revocation that is reported during a renewal is not missed", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 30_000 });
   const { opened, open } = gate();
   engine.inject("renew", { kind: "hold-reply", until: opened });
@@ -417,9 +417,9 @@ test("a revocation that is reported during a renewal is not missed", async () =>
 });
 
 test("a grant that was replaced at the backend is lost as replaced, with no time left", async () => {
-  const { clock, locks, other, store } = stage();
+  const { clock, locks, other, store } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 3_000 });
-  store.resources.get("a")!.holdings.clear();
+  store.resources.get("a")!.grants.clear();
   const successor = await other.acquire("a");
   await clock.advance(1_000);
   assert.equal(lease.signal.reason.reason, "replaced");
@@ -427,11 +427,11 @@ test("a grant that was replaced at the backend is lost as replaced, with no time
   assert.equal(await lease.release(), "gone");
   await clock.advance(0);
   assert.ok(successor.held);
-  assert.equal(store.resources.get("a")!.holdings.size, 1);
+  assert.equal(store.resources.get("a")!.grants.size, 1);
 });
 
 test("an answer with too few entries fails the whole batch, and ends no lease", async () => {
-  const { clock, engine } = stage();
+  const { clock, engine } = setUp();
   let wrong = 1;
   const short: Engine = Object.assign(Object.create(engine) as Engine, {
     renew: async (refs: readonly RenewRef[], call: never) =>
@@ -446,7 +446,7 @@ test("an answer with too few entries fails the whole batch, and ends no lease", 
 });
 
 test("each lease of a hanging batch gets its own in-danger and lost events in time", async () => {
-  const { clock, engine, locks, batches } = stage();
+  const { clock, engine, locks, batches } = setUp();
   const options = { ttlMs: 30_000, callTimeoutMs: 60_000 };
   await locks.acquire("patient", { ...options, graceMs: 1_000 });
   await locks.acquire("careful", { ...options, graceMs: 5_000 });
@@ -474,7 +474,7 @@ test("each lease of a hanging batch gets its own in-danger and lost events in ti
 });
 
 test("close releases leases that are being renewed", async () => {
-  const { clock, engine, other } = stage();
+  const { clock, engine, other } = setUp();
   const locks = new Locks(engine, { clock });
   await locks.acquire("a", { ttlMs: 3_000 });
   const { opened, open } = gate();
@@ -489,7 +489,7 @@ test("close releases leases that are being renewed", async () => {
 });
 
 test("releasing all leases during a renewal leaves no timer once the renewal has ended", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const leases = await Promise.all(["a", "b"].map((name) => locks.acquire(name, { ttlMs: 3_000 })));
   const { opened, open } = gate();
   engine.inject("renew", { kind: "hold-reply", until: opened });
@@ -504,7 +504,7 @@ test("releasing all leases during a renewal leaves no timer once the renewal has
 });
 
 test("the last loss is reported while another renewal hangs, and leaves no timer", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 3_000, callTimeoutMs: 60_000 });
   engine.inject("renew", { kind: "hang", carriedOut: false }, 99);
   await clock.advance(2_000);
@@ -517,7 +517,7 @@ test("the last loss is reported while another renewal hangs, and leaves no timer
 });
 
 test("a lease on a handed-over grant with a renewal under way is lost by its own terms", async () => {
-  const { clock, engine } = stage();
+  const { clock, engine } = setUp();
   const locks = new Locks(engine, { clock, cohort: { ms: 60_000 } });
   const options = { ttlMs: 30_000, callTimeoutMs: 60_000 };
   const before = await locks.acquire("a", options);
@@ -542,7 +542,7 @@ test("a lease on a handed-over grant with a renewal under way is lost by its own
 });
 
 test("leases that a listener of a loss releases are not renewed", async () => {
-  const { clock, locks, batches } = stage();
+  const { clock, locks, batches } = setUp();
   const short = await locks.acquire("short", { ttlMs: 3_000, renew: false });
   const long = await locks.acquire("long", { ttlMs: 7_500 });
   short.signal.addEventListener("abort", () => void long.release());
@@ -554,7 +554,7 @@ test("leases that a listener of a loss releases are not renewed", async () => {
 });
 
 test("a jump of the wall clock during a renewal ends nothing, and that renewal is enough", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const lease = await locks.acquire("a");
   const { opened, open } = gate();
   engine.inject("renew", { kind: "hold-reply", until: opened });
@@ -568,7 +568,7 @@ test("a jump of the wall clock during a renewal ends nothing, and that renewal i
 });
 
 test("a lease that was handed over leaves no timer when it is released", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   const before = await locks.acquire("a");
   const waiting = ["first", "second"].map(() => locks.acquire("a"));
   await clock.advance(0);

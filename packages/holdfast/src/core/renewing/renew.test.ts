@@ -3,10 +3,10 @@ import { test } from "node:test";
 import type { Engine, RenewRef } from "../../engine.js";
 import { EngineError, LeaseLostError, UsageError } from "../../errors.js";
 import { Locks } from "../../locks.js";
-import { gate, outcomeOf, stage } from "../test/stage.fixture.js";
+import { gate, outcomeOf, setUp } from "../test/set-up.fixture.js";
 
 test("a renew() that hangs once does not cost the lease", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 3_000 });
   engine.inject("renew", { kind: "hang", carriedOut: false });
   const renewing = outcomeOf(lease.renew());
@@ -16,7 +16,7 @@ test("a renew() that hangs once does not cost the lease", async () => {
 });
 
 test("a renew() whose tries outlast the lease rejects with the loss, and the failure as its cause", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 3_000 });
   engine.inject("renew", { kind: "hang", carriedOut: false }, 9);
   const renewing = outcomeOf(lease.renew());
@@ -29,7 +29,7 @@ test("a renew() whose tries outlast the lease rejects with the loss, and the fai
 });
 
 test("a renew() that fails while the lease is valid rejects with the failure", async () => {
-  const { engine, locks, clock } = stage();
+  const { engine, locks, clock } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 30_000 });
   engine.inject("renew", { kind: "fail" }, 3);
   const renewing = outcomeOf(lease.renew());
@@ -39,7 +39,7 @@ test("a renew() that fails while the lease is valid rejects with the failure", a
 });
 
 test("a lease is kept alive with a shorter ttl after renew()", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 30_000 });
   await lease.renew({ ttlMs: 3_000 });
   await clock.advance(20_000);
@@ -47,7 +47,7 @@ test("a lease is kept alive with a shorter ttl after renew()", async () => {
 });
 
 test("a lease is kept alive with a longer ttl after renew()", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 3_000 });
   await lease.renew({ ttlMs: 60_000 });
   assert.ok(lease.remainingMs() > 55_000);
@@ -58,7 +58,7 @@ test("a lease is kept alive with a longer ttl after renew()", async () => {
 });
 
 test("after a renew() with a shorter ttl and no answer, the loss comes before the shorter validity ends", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 30_000, graceMs: 100 });
   await clock.advance(100);
   let abortedAt = Infinity;
@@ -78,7 +78,7 @@ test("after a renew() with a shorter ttl and no answer, the loss comes before th
 });
 
 test("a renew() with a shorter ttl that arrives late cannot make two holders", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 30_000, callTimeoutMs: 200 });
   const { opened, open } = gate();
   engine.inject("renew", { kind: "hold-request", until: opened });
@@ -95,7 +95,7 @@ test("a renew() with a shorter ttl that arrives late cannot make two holders", a
 });
 
 test("renew() refuses a ttl that acquire would refuse, before any call", async () => {
-  const { engine, locks } = stage();
+  const { engine, locks } = setUp();
   const lease = await locks.acquire("a");
   for (const ttlMs of [0, -1, 1.5, Number.NaN, Infinity, 1e15, "5000" as unknown as number]) {
     await assert.rejects(lease.renew({ ttlMs }), UsageError, `ttlMs: ${ttlMs}`);
@@ -105,7 +105,7 @@ test("renew() refuses a ttl that acquire would refuse, before any call", async (
 });
 
 test("renew() of a released lease is a UsageError, of a lost lease the LeaseLostError", async () => {
-  const { clock, locks } = stage();
+  const { clock, locks } = setUp();
   const released = await locks.acquire("a");
   await released.release();
   await assert.rejects(released.renew(), UsageError);
@@ -115,7 +115,7 @@ test("renew() of a released lease is a UsageError, of a lost lease the LeaseLost
 });
 
 test("two renew() at once and the keeper's own renewal do not overlap", async () => {
-  const { clock, engine } = stage();
+  const { clock, engine } = setUp();
   let under = 0;
   let most = 0;
   const slow: Engine = Object.assign(Object.create(engine) as Engine, {
@@ -136,7 +136,7 @@ test("two renew() at once and the keeper's own renewal do not overlap", async ()
 });
 
 test("a release that begins while a renewal is under way wins", async () => {
-  const { clock, engine, locks, other, store } = stage();
+  const { clock, engine, locks, other, store } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 3_000 });
   const { opened, open } = gate();
   engine.inject("renew", { kind: "hold-request", until: opened });
@@ -146,12 +146,12 @@ test("a release that begins while a renewal is under way wins", async () => {
   open();
   await clock.advance(100);
   assert.ok(successor.held);
-  assert.equal(store.resources.get("a")!.holdings.size, 1);
+  assert.equal(store.resources.get("a")!.grants.size, 1);
   assert.equal(lease.signal.aborted, false);
 });
 
 test("a loss that is reported while a renew() rests before its next try is noticed at once", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 30_000 });
   engine.inject("renew", { kind: "fail" }, 2);
   const renewing = outcomeOf(lease.renew());
@@ -165,7 +165,7 @@ test("a loss that is reported while a renew() rests before its next try is notic
 });
 
 test("a change reported during a renew() makes its repeats follow without a rest", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 30_000 });
   const { opened, open } = gate();
   const lost = new EngineError("lost", { effect: "unknown", retryable: true });
@@ -185,7 +185,7 @@ test("a change reported during a renew() makes its repeats follow without a rest
 });
 
 test("reported changes give a renew() no extra tries", async () => {
-  const { clock, engine, locks, other } = stage();
+  const { clock, engine, locks, other } = setUp();
   const lease = await locks.acquire("a", { ttlMs: 30_000, renew: false });
   engine.inject("renew", { kind: "fail" }, 9);
   const renewing = outcomeOf(lease.renew());

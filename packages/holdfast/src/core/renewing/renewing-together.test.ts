@@ -9,7 +9,7 @@ import { recorder } from "../../test-support/recorder.fixture.js";
 import { randomOf, withSeededRandom } from "../../test-support/seeded-random.fixture.js";
 import { ManualClock } from "../../testing/index.js";
 import type { Lease } from "../holding/lease.js";
-import { gate, outcomeOf, recordingRenewals, stage } from "../test/stage.fixture.js";
+import { gate, outcomeOf, recordingRenewals, setUp } from "../test/set-up.fixture.js";
 
 // Leases that were renewed together are one renewal group from then on. These tests bring several
 // leases into one group by a renewal, and then something happens to one of them.
@@ -19,8 +19,8 @@ const TTL_MS = 3_000;
 
 /** Leases that were renewed together, and every batch of renewals since then. */
 async function renewedTogether(names: readonly string[], options: AcquireOptions = {}) {
-  const theatre = stage();
-  const { clock, engine } = theatre;
+  const common = setUp();
+  const { clock, engine } = common;
   const { noted, batches } = recordingRenewals(engine);
   const { ttlMs = TTL_MS } = options;
   const locks = new Locks(noted, {
@@ -31,7 +31,7 @@ async function renewedTogether(names: readonly string[], options: AcquireOptions
   await clock.advance(ttlMs * 0.37);
   assert.deepEqual(resources(batches), [[...names].sort()], "they were not renewed together, once");
   batches.length = 0;
-  return { ...theatre, locks, leases, batches };
+  return { ...common, locks, leases, batches };
 }
 
 /** Makes the keeper look in the middle of a turn, which its timer never does. */
@@ -121,7 +121,7 @@ test("when all leases are released during their renewal, no timer is left", asyn
 test("of leases renewed together, only the one that is gone at the backend is lost", async () => {
   for (const gone of ["a", "b", "c"]) {
     const { clock, store, leases } = await renewedTogether(["a", "b", "c"]);
-    store.resources.get(gone)!.holdings.clear();
+    store.resources.get(gone)!.grants.clear();
     await clock.advance(4 * TTL_MS);
     assert.deepEqual(
       leases.filter(({ held }) => !held).map(({ resource }) => resource),
@@ -131,7 +131,7 @@ test("of leases renewed together, only the one that is gone at the backend is lo
 });
 
 test("when the backend has forgotten a whole group, each lease is lost", async () => {
-  const { clock, engine } = stage();
+  const { clock, engine } = setUp();
   let forgotten = false;
   const gone = { kind: "gone", why: "unknown" } as const;
   const forgetful: Engine = Object.assign(Object.create(engine) as Engine, {
@@ -223,8 +223,8 @@ test("a renewal that was never answered does not shorten later ones", async () =
   open();
   await clock.advance(10);
   for (const name of ["a", "b"]) {
-    const [holding] = [...store.resources.get(name)!.holdings.values()];
-    assert.equal(holding!.ttlMs, 60_000);
+    const [grant] = [...store.resources.get(name)!.grants.values()];
+    assert.equal(grant!.ttlMs, 60_000);
   }
 });
 
@@ -260,15 +260,15 @@ test("a lease that a listener of in-danger releases gets no in-danger event", as
 });
 
 test("the next lease on a grant in danger gets its own in-danger event", async () => {
-  const { clock, engine, locks } = stage({ cohort: { ms: 60_000 } });
-  const line = [0, 1, 2].map(() => locks.acquire("a", { ttlMs: 30_000 }));
-  await (await line[0]!).release();
-  const holder = await line[1]!;
+  const { clock, engine, locks } = setUp({ cohort: { ms: 60_000 } });
+  const waits = [0, 1, 2].map(() => locks.acquire("a", { ttlMs: 30_000 }));
+  await (await waits[0]!).release();
+  const holder = await waits[1]!;
   const told = record(clock, "in-danger");
   engine.cut();
   await clock.advance(18_750);
   await holder.release();
-  const successor = await line[2]!;
+  const successor = await waits[2]!;
   await clock.advance(100);
   assert.deepEqual(
     told.map(({ message }) => message.token),
@@ -297,20 +297,20 @@ test("a listener of a loss that releases or hands over other leases leaves them 
     const { clock, store, locks, leases, batches } = await renewedTogether(["a", "b", "c"]);
     const [a, b, c] = leases as [Lease, Lease, Lease];
     // A claim made while others wait reserves tokens for them.
-    const line = [0, 1, 2].map(() => locks.acquire("d"));
-    await (await line[0]!).release();
-    const d = await line[1]!;
+    const waits = [0, 1, 2].map(() => locks.acquire("d"));
+    await (await waits[0]!).release();
+    const d = await waits[1]!;
     clock.step();
     await clock.advance(1_000);
     assert.deepEqual(resources(batches.splice(0)).at(-1), ["a", "b", "c", "d"]);
     // The backend has lost a and b: their losses are reported one after the other.
-    for (const name of ["a", "b"]) store.resources.get(name)!.holdings.clear();
+    for (const name of ["a", "b"]) store.resources.get(name)!.grants.clear();
     a.signal.addEventListener("abort", () => {
       for (const lease of [b, c, d]) void lease.release();
     });
     await clock.advance(1_000);
     assert.ok(a.signal.aborted);
-    const successor = await line[2]!;
+    const successor = await waits[2]!;
     assert.equal(successor.token, d.token + 1n, "it was not handed over");
     assert.equal(batches.length, 1, "the lease to hand over was not renewed with the others");
     batches.length = 0;
@@ -325,14 +325,14 @@ test("a listener of a loss that releases or hands over other leases leaves them 
 test("a lease handed over during its group's renewal is lost by its own terms, the others by theirs", async () => {
   // The order in which the two were planned is random.
   for (let round = 0; round < 6; round++) {
-    const { clock, engine, locks } = stage({ cohort: { ms: 60_000 } });
+    const { clock, engine, locks } = setUp({ cohort: { ms: 60_000 } });
     const options = { ttlMs: 30_000, callTimeoutMs: 60_000 };
     const first = await locks.acquire("a", options);
     // A claim made while others wait reserves tokens for them.
-    const line = [0, 9_000].map((graceMs) => locks.acquire("a", { ...options, graceMs }));
+    const waits = [0, 9_000].map((graceMs) => locks.acquire("a", { ...options, graceMs }));
     await clock.advance(0);
     await first.release();
-    const holder = await line[0]!;
+    const holder = await waits[0]!;
     const patient = await locks.acquire("b", { ...options, graceMs: 0 });
     await clock.advance(10_001);
     assert.equal(engine.calls("renew"), 1);
@@ -340,7 +340,7 @@ test("a lease handed over during its group's renewal is lost by its own terms, t
     await clock.advance(10_001);
     assert.ok(engine.calls("renew") >= 2);
     await holder.release();
-    const successor = await line[1]!;
+    const successor = await waits[1]!;
     assert.equal(successor.token, holder.token + 1n, "it was not handed over");
     const left = [successor.remainingMs(), patient.remainingMs()] as const;
     assert.ok(left[0] < left[1] - 8_900, left.join());
@@ -370,15 +370,14 @@ test("many renewals by hand and a close() in the same turn leave nothing behind"
 
 test("a gone grant is lost also for the lease it is handed to before its holder is told", async () => {
   const { clock, engine, store, locks } = await renewedTogether(["a", "b"]);
-  const line = [0, 1, 2].map(() => locks.acquire("d"));
-  await (await line[0]!).release();
-  const holder = await line[1]!;
+  const waits = [0, 1, 2].map(() => locks.acquire("d"));
+  await (await waits[0]!).release();
+  const holder = await waits[1]!;
   const others = [];
   for (const name of ["u", "v", "w", "x", "y", "z"]) others.push(await locks.acquire(name));
   clock.step();
   await clock.advance(1_000);
-  for (const name of ["d", "u", "v", "w", "x", "y", "z"])
-    store.resources.get(name)!.holdings.clear();
+  for (const name of ["d", "u", "v", "w", "x", "y", "z"]) store.resources.get(name)!.grants.clear();
   for (const { signal } of others) {
     signal.addEventListener("abort", () => {
       engine.inject("renew", { kind: "hang", carriedOut: false }, 9);
@@ -386,13 +385,13 @@ test("a gone grant is lost also for the lease it is handed to before its holder 
     });
   }
   await clock.advance(1_000);
-  const successor = await line[2]!;
+  const successor = await waits[2]!;
   // If the holder was told first, its successor has a grant of its own.
   assert.equal(successor.held, successor.token !== holder.token + 1n);
 });
 
 test("a lease that a listener of a loss renews by hand is sent once", async () => {
-  const { clock, engine } = stage();
+  const { clock, engine } = setUp();
   const { noted, batches } = recordingRenewals(engine);
   const locks = new Locks(noted, { clock });
   const short = await locks.acquire("short", { ttlMs: 3_000, renew: false });
@@ -414,12 +413,12 @@ test("a lease that a listener of a loss renews by hand is sent once", async () =
 
 test("a lease that is handed over while its renewal waits for a turn is not sent twice", async () => {
   const clock = new LookingClock();
-  const { engine } = stage({}, clock);
+  const { engine } = setUp({}, clock);
   const { noted, batches } = recordingRenewals(engine);
   const locks = new Locks(noted, { clock, cohort: { ms: 60_000 } });
-  const line = [0, 1, 2].map(() => locks.acquire("g"));
-  await (await line[0]!).release();
-  const holder = await line[1]!;
+  const waits = [0, 1, 2].map(() => locks.acquire("g"));
+  await (await waits[0]!).release();
+  const holder = await waits[1]!;
   const brief = [];
   for (const name of ["a", "b", "c", "d", "e", "f"]) {
     brief.push(await locks.acquire(name, { ttlMs: 3_000, renew: false }));
@@ -430,7 +429,7 @@ test("a lease that is handed over while its renewal waits for a turn is not sent
   clock.step();
   clock.look();
   await clock.advance(0);
-  const successor = await line[2]!;
+  const successor = await waits[2]!;
   for (const names of resources(batches)) assert.equal(new Set(names).size, names.length);
   assert.equal(await successor.release(), "released");
   assert.equal(successor.held, false);
@@ -470,7 +469,7 @@ test("a lease that a listener of renewed releases gets no renewed event", async 
 });
 
 test("a loss does not make another lease's renewal earlier", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   // The loss comes after 2,670 ms; the renewal is due between 2,673 and 2,970.
   await locks.acquire("brief", { ttlMs: 3_000 });
   await locks.acquire("long", { ttlMs: 8_910 });
@@ -483,7 +482,7 @@ test("a loss does not make another lease's renewal earlier", async () => {
 });
 
 test("leases whose renewals fail for the same reason stay in one group", async () => {
-  const { clock, engine } = stage();
+  const { clock, engine } = setUp();
   const { noted, batches } = recordingRenewals(engine);
   const error = new EngineError("the connection was lost", { effect: "none", retryable: true });
   let failures = 0;
@@ -505,7 +504,7 @@ test("leases whose renewals fail for the same reason stay in one group", async (
 });
 
 test("two thousand and more leases are spread by jitter after the first renewal", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   for (let i = 0; i < 4_000; i++) await locks.acquire(`r${i}`, { ttlMs: 30_000 });
   await clock.advance(11_000);
   const sentAt = new Set<number>();
@@ -540,7 +539,7 @@ test("a jump of the wall clock renews all leases of a group at once", async () =
 
 test("a jump of the wall clock also renews a lease acquired in the same turn", async () => {
   const clock = new LookingClock();
-  const { engine, locks } = stage({}, clock);
+  const { engine, locks } = setUp({}, clock);
   await locks.acquire("a");
   await clock.advance(0);
   await locks.acquire("b");
@@ -553,8 +552,8 @@ test("a jump of the wall clock also renews a lease acquired in the same turn", a
 });
 
 test("failed entries are tried again, and the others of their group are not affected", async () => {
-  const theatre = stage();
-  const { clock, engine } = theatre;
+  const common = setUp();
+  const { clock, engine } = common;
   let bad = new Set<string>();
   const asked: string[][] = [];
   const failing: Engine = Object.assign(Object.create(engine) as Engine, {

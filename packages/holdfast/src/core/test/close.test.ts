@@ -5,7 +5,7 @@ import { ClosedError, LeaseLostError, UsageError } from "../../errors.js";
 import { Locks } from "../../locks.js";
 import type { AcquireOptions } from "../../options.js";
 import type { Lease } from "../holding/lease.js";
-import { outcomeOf, stage } from "./stage.fixture.js";
+import { outcomeOf, setUp } from "./set-up.fixture.js";
 
 async function microtasks(count: number): Promise<void> {
   for (let i = 0; i < count; i++) await Promise.resolve();
@@ -19,7 +19,7 @@ const KINDS: Record<string, AcquireOptions> = {
 };
 
 test("close releases what is held, tells its holders, and does not affect other connections", async () => {
-  const { locks, other, store } = stage();
+  const { locks, other, store } = setUp();
   const mine = await locks.acquire("a");
   const shared = await locks.acquire("s", { mode: "shared" });
   const theirs = await other.acquire("b");
@@ -36,13 +36,13 @@ test("close releases what is held, tells its holders, and does not affect other 
 });
 
 test("close called twice closes once", async () => {
-  const { locks } = stage();
+  const { locks } = setUp();
   assert.equal(locks.close(), locks.close());
   await locks[Symbol.asyncDispose]();
 });
 
 test("every verb refuses with UsageError after close", async () => {
-  const { locks } = stage();
+  const { locks } = setUp();
   await locks.close();
   const list = async () => {
     for await (const _ of locks.list());
@@ -61,7 +61,7 @@ test("every verb refuses with UsageError after close", async () => {
 
 for (const kind of ["cohort", "strict", "shared"] as const) {
   test(`close ends a wait, and the waiter has left the queue before the engine closes (${kind})`, async () => {
-    const { clock, locks, other, store } = stage();
+    const { clock, locks, other, store } = setUp();
     const holder = await other.acquire("a");
     const waiting = outcomeOf(locks.acquire("a", KINDS[kind]));
     await clock.advance(10);
@@ -81,7 +81,7 @@ for (const kind of ["cohort", "strict", "shared"] as const) {
 }
 
 test("close waits for the clean-up of a claim that was just aborted", async () => {
-  const { clock, locks, other, store } = stage();
+  const { clock, locks, other, store } = setUp();
   await other.acquire("a");
   const controller = new AbortController();
   const waiting = outcomeOf(locks.acquire("a", { signal: controller.signal }));
@@ -93,7 +93,7 @@ test("close waits for the clean-up of a claim that was just aborted", async () =
 });
 
 test("close waits for a release that is under way, its repeats included", async () => {
-  const { clock, engine, locks, store } = stage();
+  const { clock, engine, locks, store } = setUp();
   const lease = await locks.acquire("a");
   engine.inject("release", { kind: "fail" }, 2);
   const releasing = outcomeOf(lease.release());
@@ -105,7 +105,7 @@ test("close waits for a release that is under way, its repeats included", async 
 });
 
 test("close does not hang on an engine that answers no release", async () => {
-  const { clock, engine, locks } = stage();
+  const { clock, engine, locks } = setUp();
   await locks.acquire("a", { callTimeoutMs: 500 });
   engine.inject("release", { kind: "hang", carriedOut: false }, 9);
   let closed = false;
@@ -119,7 +119,7 @@ test("close does not hang on an engine that answers no release", async () => {
 });
 
 test("close leaves no timer and no listener", async () => {
-  const { clock, locks, other, store } = stage();
+  const { clock, locks, other, store } = setUp();
   await locks.acquire("a");
   await locks.acquire("b", { mode: "shared" });
   const waiting = outcomeOf(locks.acquire("a", { ttlMs: 5_000, waitMs: Infinity }));
@@ -137,7 +137,7 @@ for (const [kind, options] of Object.entries(KINDS)) {
   test(`close at any instant of an acquire leaves neither a grant nor a held lease (${kind})`, async () => {
     // Everything here runs in microtasks: close is called after 0, 1, 2 … of them.
     for (let at = 0; at < 40; at++) {
-      const { clock, locks, store } = stage();
+      const { clock, locks, store } = setUp();
       const acquiring = outcomeOf(locks.acquire("a", options));
       await microtasks(at);
       await locks.close();
@@ -155,7 +155,7 @@ for (const [kind, options] of Object.entries(KINDS)) {
 
   test(`an abort at any instant of an acquire leaves nothing, or a lease that is held (${kind})`, async () => {
     for (let at = 0; at < 40; at++) {
-      const { clock, locks, store } = stage();
+      const { clock, locks, store } = setUp();
       const controller = new AbortController();
       const reason = new Error("enough");
       const acquiring = outcomeOf(locks.acquire("a", { ...options, signal: controller.signal }));
@@ -183,7 +183,7 @@ for (const [kind, options] of Object.entries(KINDS)) {
 for (const kind of ["cohort", "strict", "shared"]) {
   test(`close at any instant of a hand-over between clients leaves nothing (${kind})`, async () => {
     for (let at = 0; at < 40; at++) {
-      const { clock, locks, other, store } = stage();
+      const { clock, locks, other, store } = setUp();
       const holder = await other.acquire("a");
       const waiting = outcomeOf(locks.acquire("a", KINDS[kind]));
       await clock.advance(10);
@@ -213,7 +213,7 @@ async function untilTold({ signal }: Lease, tidy: () => Promise<unknown> = async
 
 for (const [kind, options] of Object.entries(KEPT)) {
   test(`a run that ends when close tells it to does not lose its lease, and its lock is free (${kind})`, async () => {
-    const { clock, locks, other, store } = stage();
+    const { clock, locks, other, store } = setUp();
     const seen: boolean[] = [];
     const running = locks.run("a", options, (lease) =>
       untilTold(lease, async () => {
@@ -229,7 +229,7 @@ for (const [kind, options] of Object.entries(KEPT)) {
   });
 
   test(`a run that goes on after close keeps others out until its ttl is over (${kind})`, async () => {
-    const { clock, locks, other } = stage();
+    const { clock, locks, other } = setUp();
     let go = () => {};
     const running = outcomeOf(
       locks.run("a", { ...options, ttlMs: 9_000 }, async () => {
@@ -258,7 +258,7 @@ for (const [what, ends] of [
   ["goes on", false],
 ] as const) {
   test(`close during a once that ${what} keeps others out for atLeastMs`, async () => {
-    const { clock, locks, other } = stage();
+    const { clock, locks, other } = setUp();
     const fn = (lease: Lease) => (ends ? untilTold(lease) : new Promise<never>(() => {}));
     const running = locks.once("n", NIGHTLY, fn);
     running.catch(() => {});

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type AcquireTimeoutError, EngineError } from "../../errors.js";
 import { channels } from "../../events.js";
-import { outcomeOf, stage } from "./stage.fixture.js";
+import { outcomeOf, setUp } from "./set-up.fixture.js";
 
 function throughJson(value: unknown): never {
   return JSON.parse(JSON.stringify(value)) as never;
 }
 
 test("errors, views and events are written as JSON, with tokens as decimal strings", async () => {
-  const { clock, locks, other } = stage();
+  const { clock, locks, other } = setUp();
   const events: unknown[] = [];
   const note = (event: unknown) => events.push(throughJson(event));
   channels.acquired.subscribe(note);

@@ -14,7 +14,7 @@ import { HeldLease } from "../holding/lease.js";
 
 const KINDS = { Cohort, Grant, HeldLease, PendingClaim, SentClaim };
 
-function stage() {
+function setUp() {
   const clock = new ManualClock();
   const store = new MemoryStore();
   const locks = new Locks(memoryEngine({ store }), { clock });
@@ -30,7 +30,7 @@ const WAYS: Record<string, AcquireOptions> = {
 
 for (const [way, options] of Object.entries(WAYS)) {
   test(`a thousand aborted waits leave no waiter, timer or listener (${way})`, async () => {
-    const { clock, store, locks, other } = stage();
+    const { clock, store, locks, other } = setUp();
     await other.acquire("a", { ttlMs: 3_600_000, renew: false });
     await clock.advance(0);
     const timers = clock.timers;
@@ -52,7 +52,7 @@ for (const [way, options] of Object.entries(WAYS)) {
   });
 
   test(`a thousand waits that time out leave nothing on a long-lived signal (${way})`, async () => {
-    const { clock, store, locks, other } = stage();
+    const { clock, store, locks, other } = setUp();
     await other.acquire("a", { ttlMs: 3_600_000, renew: false });
     await clock.advance(0);
     const { signal } = new AbortController();
@@ -70,7 +70,7 @@ for (const [way, options] of Object.entries(WAYS)) {
   });
 
   test(`a thousand leases on a thousand names leave nothing once released (${way})`, async () => {
-    const { clock, store, locks } = stage();
+    const { clock, store, locks } = setUp();
     for (let i = 0; i < 1_000; i++) await (await locks.acquire(`r${i}`, options)).release();
     await clock.advance(0);
     assert.equal(clock.timers, 0);
@@ -78,7 +78,7 @@ for (const [way, options] of Object.entries(WAYS)) {
   });
 
   test(`a thousand lost leases leave nothing, released or not (${way})`, async () => {
-    const { clock, locks } = stage();
+    const { clock, locks } = setUp();
     for (let i = 0; i < 1_000; i++) {
       const lease = await locks.acquire(`r${i}`, { ...options, ttlMs: 1_000, maxHoldMs: 100 });
       clock.pause(200);

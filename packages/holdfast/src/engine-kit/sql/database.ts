@@ -10,7 +10,7 @@ export type RawAnswer = readonly unknown[];
  * One operation for the routine `run`. The header of each verb's routine says which fields it
  * takes.
  */
-export interface Operation {
+export interface SqlOperation {
   readonly verb: "acquire" | "enqueue" | "release" | "withdraw" | "revoke";
   readonly name: string;
   readonly [field: string]: unknown;
@@ -46,7 +46,7 @@ export interface Wakeup {
  */
 export interface Database {
   /** waitMs: how long to wait for other transactions that have locked the same resources. */
-  run(operations: readonly Operation[], waitMs: number, limitMs: number): Promise<unknown>;
+  run(operations: readonly SqlOperation[], waitMs: number, limitMs: number): Promise<unknown>;
   heartbeat(
     heartbeats: readonly Heartbeat[],
     wakeup: Wakeup,

@@ -21,7 +21,7 @@ import type {
 import { EngineError } from "../../errors.js";
 import { failed, settleEach } from "../settle-each.js";
 import { claimed, gone, pageOf, renewed, revoked, unexpected, viewOf } from "./answers.js";
-import type { Database, Operation, RawAnswer, Wakeup } from "./database.js";
+import type { Database, RawAnswer, SqlOperation, Wakeup } from "./database.js";
 import { OperationBatcher, retryConflicts } from "./operation-batcher.js";
 import { SqlQueue } from "./queue.js";
 import { lists } from "./shape.js";
@@ -151,7 +151,7 @@ export abstract class SqlEngine implements Engine {
     );
   }
 
-  async #run(operation: Operation, call: Call): Promise<RawAnswer> {
+  async #run(operation: SqlOperation, call: Call): Promise<RawAnswer> {
     await this.#ensureReady(call);
     return this.#batcher.run(operation, call.timeoutMs);
   }

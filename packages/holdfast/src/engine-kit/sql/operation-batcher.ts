@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { sleep, systemClock } from "../../core/runtime/clock.js";
 import { EngineError, type HoldfastError } from "../../errors.js";
 import { emit } from "../../events.js";
-import type { Database, Operation, RawAnswer } from "./database.js";
+import type { Database, RawAnswer, SqlOperation } from "./database.js";
 import { lists } from "./shape.js";
 
 const MAX_BATCH = 256;
@@ -14,7 +14,7 @@ const BATCH_WAIT_MS = 250;
 const ACQUIRE_WAIT_MS = 1_000;
 
 interface Entry {
-  readonly operation: Operation;
+  readonly operation: SqlOperation;
   readonly startedAt: number;
   readonly limitMs: number;
   readonly resolve: (answer: RawAnswer) => void;
@@ -37,7 +37,7 @@ export class OperationBatcher {
     this.#database = database;
   }
 
-  run(operation: Operation, limitMs: number): Promise<RawAnswer> {
+  run(operation: SqlOperation, limitMs: number): Promise<RawAnswer> {
     return new Promise((resolve, reject) => {
       const startedAt = systemClock.now();
       this.#pending.push({ operation, startedAt, limitMs, resolve, reject });

@@ -16,7 +16,7 @@ import { emit } from "../../events.js";
 import { SentHeartbeats } from "../sent-heartbeats.js";
 import { failed } from "../settle-each.js";
 import { claimed, granted, queued, unexpected } from "./answers.js";
-import type { Database, Heartbeat, Operation, RawAnswer, Wakeup } from "./database.js";
+import type { Database, Heartbeat, RawAnswer, SqlOperation, Wakeup } from "./database.js";
 import { byName, retryConflicts } from "./operation-batcher.js";
 import { list, lists, oneOf, text } from "./shape.js";
 
@@ -35,7 +35,7 @@ export interface QueueHost {
   /** How waiters of this process learn of their turn at this moment. */
   wakeup(): Wakeup | Promise<Wakeup>;
   claim(verb: "enqueue", claim: Claim, call: Call): Promise<RawAnswer>;
-  run(operation: Operation, call: Call): Promise<RawAnswer>;
+  run(operation: SqlOperation, call: Call): Promise<RawAnswer>;
 }
 
 /** This process's waiters in the queues of the database, and how each learns of its turn. */

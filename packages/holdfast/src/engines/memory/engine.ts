@@ -25,10 +25,10 @@ import type {
 } from "../../engine.js";
 import { SortedNames } from "../../engine-kit/sorted-names.js";
 import { EngineError } from "../../errors.js";
-import { type Holding, ResourceRecords, tokenInUse } from "./resource-records.js";
+import { type MemoryGrant, ResourceRecords, tokenInUse } from "./resource-records.js";
 import { MemoryStore } from "./store.js";
 
-// The engine pushes grants. A heartbeat is needed only when a holding ends by time alone.
+// The engine pushes grants. A heartbeat is needed only when a grant ends by time alone.
 const HEARTBEAT_MS = 1_000;
 // A page ends after this many names, even if few of them match: a longer one would block the
 // process.
@@ -69,8 +69,8 @@ export class MemoryEngine implements Engine {
     const now = this.#enter(call);
     const known = this.#repeat(claim, now, call);
     if (known !== null) return known;
-    const holding = this.#store.tryGrant(claim, now);
-    if (holding !== null) return granted(holding, call.startedAt);
+    const grant = this.#store.tryGrant(claim, now);
+    if (grant !== null) return granted(grant, call.startedAt);
     const retryAfterMs = Math.max(0, this.#nextEndMs(claim.resource, now));
     return { kind: "busy", holders: this.#holders(claim.resource, now), retryAfterMs };
   }
@@ -78,18 +78,18 @@ export class MemoryEngine implements Engine {
   async renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone)[]> {
     const now = this.#enter(call);
     return grants.map(({ resource, grantId, ttlMs, index = 0, leave = false }) => {
-      const holding = this.#store.alive(resource, grantId, now);
-      if (holding === null || (holding.left && !leave)) return this.#gone(resource, grantId);
-      if (holding.revoked && index <= holding.index) return { kind: "gone", why: "revoked" };
+      const grant = this.#store.alive(resource, grantId, now);
+      if (grant === null || (grant.left && !leave)) return this.#gone(resource, grantId);
+      if (grant.revoked && index <= grant.index) return { kind: "gone", why: "revoked" };
       const since = call.startedAt;
-      if (call.order < holding.order) {
-        return { kind: "renewed", since, ttlMs: holding.expiresAt - now };
+      if (call.order < grant.order) {
+        return { kind: "renewed", since, ttlMs: grant.expiresAt - now };
       }
-      this.#store.arm(holding, now, ttlMs);
-      const isNext = index > holding.index;
+      this.#store.arm(grant, now, ttlMs);
+      const isNext = index > grant.index;
       // The revocation was meant for the earlier holder, which has passed its lease on.
-      if (isNext) Object.assign(holding, { index, revoked: false });
-      Object.assign(holding, { order: call.order, left: leave });
+      if (isNext) Object.assign(grant, { index, revoked: false });
+      Object.assign(grant, { order: call.order, left: leave });
       return { kind: "renewed", since, ttlMs };
     });
   }
@@ -100,8 +100,8 @@ export class MemoryEngine implements Engine {
       if (tombstoneMs > 0) this.#store.addTombstone(grantId, now, tombstoneMs);
       const isQueued = this.#store.isQueued(resource, grantId);
       // A holder whose grant has expired must not end the lock-delay that follows it.
-      const holding = this.#store.alive(resource, grantId, now);
-      const canRelease = isQueued || (holding !== null && !holding.left);
+      const grant = this.#store.alive(resource, grantId, now);
+      const canRelease = isQueued || (grant !== null && !grant.left);
       if (!canRelease) return this.#gone(resource, grantId);
       this.#store.end(resource, grantId, now);
       return { kind: "released" };
@@ -109,16 +109,16 @@ export class MemoryEngine implements Engine {
   }
 
   async check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {
-    const holding = this.#find(resource, token, this.#enter(call));
-    return holding !== null && holding.claim.mode === mode && !holding.revoked;
+    const grant = this.#find(resource, token, this.#enter(call));
+    return grant !== null && grant.claim.mode === mode && !grant.revoked;
   }
 
   async revoke({ resource, token, force }: RevokeRef, call: Call): Promise<"revoked" | "gone"> {
     const now = this.#enter(call);
-    const holding = this.#find(resource, token, now);
-    if (holding === null || tokenInUse(holding) !== token) return "gone";
-    holding.revoked = true;
-    if (force) this.#store.end(resource, holding.claim.grantId, now);
+    const grant = this.#find(resource, token, now);
+    if (grant === null || tokenInUse(grant) !== token) return "gone";
+    grant.revoked = true;
+    if (force) this.#store.end(resource, grant.claim.grantId, now);
     for (const listener of this.#store.changeListeners) listener(resource);
     return "revoked";
   }
@@ -160,13 +160,13 @@ export class MemoryEngine implements Engine {
       const known = this.#repeat(claim, now, call);
       if (known !== null) return known;
       if (!this.#store.isQueued(claim.resource, claim.grantId)) {
-        const holding = this.#store.tryGrant(claim, now);
-        if (holding !== null) return granted(holding, call.startedAt);
+        const grant = this.#store.tryGrant(claim, now);
+        if (grant !== null) return granted(grant, call.startedAt);
         const { resource, grantId } = claim;
         // The push waits until the call that made the grant is over, because a listener may call
         // the engine again at once.
-        const push = (holding: Holding, since: number) => {
-          const answer = granted(holding, since);
+        const push = (grant: MemoryGrant, since: number) => {
+          const answer = granted(grant, since);
           queueMicrotask(() => {
             for (const listener of this.#listeners) listener({ resource, grantId }, answer);
           });
@@ -183,8 +183,8 @@ export class MemoryEngine implements Engine {
     ): Promise<readonly (Queued | Granted | Unknown)[]> => {
       const now = this.#enter(call);
       return waiters.map((waiter) => {
-        const holding = this.#store.alive(waiter.resource, waiter.grantId, now);
-        if (isInUse(holding)) return this.#rearm(holding, now, call);
+        const grant = this.#store.alive(waiter.resource, waiter.grantId, now);
+        if (isInUse(grant)) return this.#rearm(grant, now, call);
         const isQueued = this.#store.isQueued(waiter.resource, waiter.grantId);
         return isQueued ? this.#queued(waiter, now) : { kind: "unknown" };
       });
@@ -192,8 +192,8 @@ export class MemoryEngine implements Engine {
 
     withdraw: async (waiter: GrantRef, call: Call): Promise<Withdrawn | Granted> => {
       const now = this.#enter(call);
-      const holding = this.#store.alive(waiter.resource, waiter.grantId, now);
-      if (isInUse(holding)) return this.#rearm(holding, now, call);
+      const grant = this.#store.alive(waiter.resource, waiter.grantId, now);
+      if (isInUse(grant)) return this.#rearm(grant, now, call);
       // Only removes a waiter: a withdrawal that is delivered twice must not end a grant in use.
       if (this.#store.isQueued(waiter.resource, waiter.grantId)) {
         this.#store.end(waiter.resource, waiter.grantId, now);
@@ -220,18 +220,18 @@ export class MemoryEngine implements Engine {
    */
   #repeat(claim: Claim, now: number, call: Call): Granted | Gone | null {
     if (this.#store.hasTombstone(claim.grantId, now)) return { kind: "gone", why: "unknown" };
-    const holding = this.#store.alive(claim.resource, claim.grantId, now);
-    if (holding === null) return null;
-    if (holding.left) return { kind: "gone", why: "unknown" };
-    return holding.revoked ? { kind: "gone", why: "revoked" } : this.#rearm(holding, now, call);
+    const grant = this.#store.alive(claim.resource, claim.grantId, now);
+    if (grant === null) return null;
+    if (grant.left) return { kind: "gone", why: "unknown" };
+    return grant.revoked ? { kind: "gone", why: "revoked" } : this.#rearm(grant, now, call);
   }
 
-  #rearm(holding: Holding, now: number, call: Call): Granted {
-    this.#store.arm(holding, now, holding.ttlMs);
-    return granted(holding, call.startedAt);
+  #rearm(grant: MemoryGrant, now: number, call: Call): Granted {
+    this.#store.arm(grant, now, grant.ttlMs);
+    return granted(grant, call.startedAt);
   }
 
-  #find(resource: string, token: bigint, now: number): Holding | null {
+  #find(resource: string, token: bigint, now: number): MemoryGrant | null {
     this.#store.settle(resource, now);
     return this.#store.resources.get(resource)?.find(token, now) ?? null;
   }
@@ -273,8 +273,8 @@ export class MemoryEngine implements Engine {
   }
 
   #gone(resource: string, grantId: string): Gone {
-    const holdings = this.#store.resources.get(resource)?.holdings;
-    const replaced = holdings !== undefined && holdings.size > 0 && !holdings.has(grantId);
+    const grants = this.#store.resources.get(resource)?.grants;
+    const replaced = grants !== undefined && grants.size > 0 && !grants.has(grantId);
     return { kind: "gone", why: replaced ? "replaced" : "expired" };
   }
 
@@ -288,10 +288,10 @@ export class MemoryEngine implements Engine {
 }
 
 /** Whether the engine may still tell the holder that it has this grant. */
-function isInUse(holding: Holding | null): holding is Holding {
-  return holding !== null && !holding.revoked && !holding.left;
+function isInUse(grant: MemoryGrant | null): grant is MemoryGrant {
+  return grant !== null && !grant.revoked && !grant.left;
 }
 
-function granted({ token, claim, ttlMs }: Holding, since: number): Granted {
+function granted({ token, claim, ttlMs }: MemoryGrant, since: number): Granted {
   return { kind: "granted", token, tokens: claim.tokens, since, ttlMs };
 }

@@ -1,5 +1,5 @@
 import type { Claim } from "../../engine.js";
-import type { Holding } from "./resource-records.js";
+import type { MemoryGrant } from "./resource-records.js";
 
 // A shorter queue is not worth compacting, however many of its slots are empty.
 const MIN_SLOTS_TO_COMPACT = 32;
@@ -7,7 +7,7 @@ const MIN_SLOTS_TO_COMPACT = 32;
 export interface QueuedWaiter {
   readonly claim: Claim;
   /** Tells the waiter's engine about its grant. */
-  readonly push: (holding: Holding, since: number) => void;
+  readonly push: (grant: MemoryGrant, since: number) => void;
   /** The engine that enqueued it. */
   readonly engine?: object;
 }

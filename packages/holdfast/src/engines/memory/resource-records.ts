@@ -8,7 +8,7 @@ const MAX_HOLDERS_REPORTED = 16;
 const SPARE_ENTRIES = 16;
 
 /** A grant as the store keeps it. It blocks others until its lock-delay is over. */
-export interface Holding {
+export interface MemoryGrant {
   readonly claim: Claim;
   readonly token: bigint;
   /** When the ttl started, and how long it is. A renewal changes both. */
@@ -25,58 +25,57 @@ export interface Holding {
 }
 
 /**
- * The records of one resource: one exclusive holding or any number of shared ones, and the queue.
+ * The records of one resource: one exclusive grant or any number of shared ones, and the queue.
  */
 export class ResourceRecords {
-  readonly holdings = new Map<string, Holding>();
+  readonly grants = new Map<string, MemoryGrant>();
   /** First come, first served. A waiter is eligible only if every waiter before it is. */
   readonly queue = new Queue();
-  /** Sorted by token, for binary search. Holdings that have ended stay in it for a while. */
-  #byToken: Holding[] = [];
-  // The claim of the latest holding. All current holdings have its mode and its limit.
+  /** Sorted by token, for binary search. Grants that have ended stay in it for a while. */
+  #byToken: MemoryGrant[] = [];
+  // The claim of the latest grant. All current grants have its mode and its limit.
   #latestClaim: Claim | null = null;
-  // No holding ends before this instant, so removeEnded need not read the holdings until then. It
+  // No grant ends before this instant, so removeEnded need not read the grants until then. It
   // may be too early, because a renewal does not move it.
   #earliestEnd = Infinity;
 
   get isEmpty(): boolean {
-    return this.holdings.size === 0 && this.queue.length === 0;
+    return this.grants.size === 0 && this.queue.length === 0;
   }
 
-  add(holding: Holding): void {
-    this.#latestClaim = holding.claim;
-    this.holdings.set(holding.claim.grantId, holding);
-    this.#byToken.push(holding);
-    if (this.#byToken.length > 2 * this.holdings.size + SPARE_ENTRIES)
-      this.#removeEndedFromByToken();
-    this.noteEnd(holding);
+  add(grant: MemoryGrant): void {
+    this.#latestClaim = grant.claim;
+    this.grants.set(grant.claim.grantId, grant);
+    this.#byToken.push(grant);
+    if (this.#byToken.length > 2 * this.grants.size + SPARE_ENTRIES) this.#removeEndedFromByToken();
+    this.noteEnd(grant);
   }
 
-  /** Must be called when a holding is added, or when its end changes. */
-  noteEnd({ expiresAt, claim }: Holding): void {
+  /** Must be called when a grant is added, or when its end changes. */
+  noteEnd({ expiresAt, claim }: MemoryGrant): void {
     this.#earliestEnd = Math.min(this.#earliestEnd, expiresAt + claim.lockDelayMs);
   }
 
-  /** Removes the holdings whose ttl and lock-delay are over. */
+  /** Removes the grants whose ttl and lock-delay are over. */
   removeEnded(now: number): void {
     if (now < this.#earliestEnd) return;
     this.#earliestEnd = Infinity;
-    for (const [grantId, holding] of this.holdings) {
-      if (holding.expiresAt + holding.claim.lockDelayMs <= now) this.holdings.delete(grantId);
-      else this.noteEnd(holding);
+    for (const [grantId, grant] of this.grants) {
+      if (grant.expiresAt + grant.claim.lockDelayMs <= now) this.grants.delete(grantId);
+      else this.noteEnd(grant);
     }
   }
 
-  /** No holding ends by time before this much time has passed. */
+  /** No grant ends by time before this much time has passed. */
   nextEndMs(now: number): number {
-    return this.holdings.size === 0 ? Infinity : this.#earliestEnd - now;
+    return this.grants.size === 0 ? Infinity : this.#earliestEnd - now;
   }
 
   fits(claim: Claim): boolean {
     const sample = this.#sampleClaim;
     if (sample === null) return true;
     if (claim.mode === "exclusive" || sample.mode === "exclusive") return false;
-    return claim.limit === null || this.holdings.size < claim.limit;
+    return claim.limit === null || this.grants.size < claim.limit;
   }
 
   /** All shared claims of a resource have one limit, so any holder or waiter shows it. */
@@ -89,7 +88,7 @@ export class ResourceRecords {
   }
 
   /** The live grant to which the token belongs. */
-  find(token: bigint, now: number): Holding | null {
+  find(token: bigint, now: number): MemoryGrant | null {
     let [low, high] = [0, this.#byToken.length];
     while (low < high) {
       const middle = (low + high) >>> 1;
@@ -104,8 +103,8 @@ export class ResourceRecords {
   /** The holders that block a claim, up to MAX_HOLDERS_REPORTED. */
   holders(now: number): HolderView[] {
     const views: HolderView[] = [];
-    for (const holding of this.holdings.values()) {
-      if (holding.expiresAt > now) views.push(holderView(holding, now));
+    for (const grant of this.grants.values()) {
+      if (grant.expiresAt > now) views.push(holderView(grant, now));
       if (views.length === MAX_HOLDERS_REPORTED) break;
     }
     return views;
@@ -114,9 +113,9 @@ export class ResourceRecords {
   view(resource: string, now: number): ResourceView {
     const holders: HolderView[] = [];
     let closedMs = 0;
-    for (const holding of this.holdings.values()) {
-      const { expiresAt, claim } = holding;
-      if (expiresAt > now) holders.push(holderView(holding, now));
+    for (const grant of this.grants.values()) {
+      const { expiresAt, claim } = grant;
+      if (expiresAt > now) holders.push(holderView(grant, now));
       else closedMs = Math.max(closedMs, expiresAt + claim.lockDelayMs - now);
     }
     const waiters = [...this.queue].map(({ claim: { mode, label } }, position) => ({
@@ -129,24 +128,24 @@ export class ResourceRecords {
 
   /** A claim with the mode and limit that all holders have; null if there is no holder. */
   get #sampleClaim(): Claim | null {
-    return this.holdings.size === 0 ? null : this.#latestClaim;
+    return this.grants.size === 0 ? null : this.#latestClaim;
   }
 
-  #isCurrent(holding: Holding): boolean {
-    return this.holdings.get(holding.claim.grantId) === holding;
+  #isCurrent(grant: MemoryGrant): boolean {
+    return this.grants.get(grant.claim.grantId) === grant;
   }
 
   #removeEndedFromByToken(): void {
-    this.#byToken = this.#byToken.filter((holding) => this.#isCurrent(holding));
+    this.#byToken = this.#byToken.filter((grant) => this.#isCurrent(grant));
   }
 }
 
-export function tokenInUse({ token, index }: Holding): bigint {
+export function tokenInUse({ token, index }: MemoryGrant): bigint {
   return token + BigInt(index);
 }
 
-function holderView(holding: Holding, now: number): HolderView {
-  const { claim, expiresAt, revoked } = holding;
+function holderView(grant: MemoryGrant, now: number): HolderView {
+  const { claim, expiresAt, revoked } = grant;
   const { mode, label } = claim;
-  return { mode, token: tokenInUse(holding), label, remainingMs: expiresAt - now, revoked };
+  return { mode, token: tokenInUse(grant), label, remainingMs: expiresAt - now, revoked };
 }

@@ -1,9 +1,9 @@
 import type { Claim } from "../../engine.js";
 import type { QueuedWaiter } from "./queue.js";
-import { type Holding, ResourceRecords } from "./resource-records.js";
+import { type MemoryGrant, ResourceRecords } from "./resource-records.js";
 
 export type { QueuedWaiter } from "./queue.js";
-export type { Holding } from "./resource-records.js";
+export type { MemoryGrant } from "./resource-records.js";
 
 /** The state that memory engines share. Engines on the same store contend with each other. */
 export class MemoryStore {
@@ -19,33 +19,33 @@ export class MemoryStore {
     return this.#latestInstant;
   }
 
-  /** The holding if it is alive, else null. First removes what time has ended. */
-  alive(resource: string, grantId: string, now: number): Holding | null {
+  /** The grant if it is alive, else null. First removes what time has ended. */
+  alive(resource: string, grantId: string, now: number): MemoryGrant | null {
     this.settle(resource, now);
-    const holding = this.resources.get(resource)?.holdings.get(grantId);
-    return holding !== undefined && holding.expiresAt > now ? holding : null;
+    const grant = this.resources.get(resource)?.grants.get(grantId);
+    return grant !== undefined && grant.expiresAt > now ? grant : null;
   }
 
   /** Grants the claim if no holder blocks it and the queue is empty. */
-  tryGrant(claim: Claim, now: number): Holding | null {
+  tryGrant(claim: Claim, now: number): MemoryGrant | null {
     this.settle(claim.resource, now);
     const records = this.#recordsOf(claim.resource);
     records.refuseOtherLimit(claim);
     const isFree = records.queue.length === 0 && records.fits(claim);
-    const holding = isFree ? this.#grant(records, claim, now) : null;
+    const grant = isFree ? this.#grant(records, claim, now) : null;
     this.#dropIfEmpty(claim.resource, records);
-    return holding;
+    return grant;
   }
 
   /**
    * Restarts the ttl. A delayed request counts from no earlier instant than the request before it;
    * otherwise it would take back time that the holder was promised.
    */
-  arm(holding: Holding, now: number, ttlMs: number): void {
-    holding.since = Math.max(holding.since, now);
-    holding.ttlMs = ttlMs;
-    holding.expiresAt = holding.since + ttlMs;
-    this.resources.get(holding.claim.resource)?.noteEnd(holding);
+  arm(grant: MemoryGrant, now: number, ttlMs: number): void {
+    grant.since = Math.max(grant.since, now);
+    grant.ttlMs = ttlMs;
+    grant.expiresAt = grant.since + ttlMs;
+    this.resources.get(grant.claim.resource)?.noteEnd(grant);
   }
 
   enqueue(waiter: QueuedWaiter): void {
@@ -65,7 +65,7 @@ export class MemoryStore {
     const records = this.resources.get(resource);
     if (records === undefined) return false;
     const wasQueued = records.queue.leave(grantId) !== undefined;
-    const ended = records.holdings.delete(grantId) || wasQueued;
+    const ended = records.grants.delete(grantId) || wasQueued;
     this.settle(resource, now);
     return ended;
   }
@@ -79,7 +79,7 @@ export class MemoryStore {
     }
   }
 
-  /** Removes holdings that have ended, and grants to the waiters that became eligible. */
+  /** Removes grants that have ended, and gives new ones to waiters that became eligible. */
   settle(resource: string, now: number): void {
     const records = this.resources.get(resource);
     if (records === undefined) return;
@@ -110,9 +110,9 @@ export class MemoryStore {
   /** For tests: lets time pass for one resource only. */
   age(resource: string, ms: number): void {
     const records = this.resources.get(resource);
-    for (const holding of records?.holdings.values() ?? []) {
-      holding.expiresAt -= ms;
-      records!.noteEnd(holding);
+    for (const grant of records?.grants.values() ?? []) {
+      grant.expiresAt -= ms;
+      records!.noteEnd(grant);
     }
   }
 
@@ -121,14 +121,14 @@ export class MemoryStore {
     for (const [id, until] of this.#tombstones) this.#tombstones.set(id, until - ms);
   }
 
-  #grant(records: ResourceRecords, claim: Claim, now: number): Holding {
+  #grant(records: ResourceRecords, claim: Claim, now: number): MemoryGrant {
     const token = this.#nextToken;
     this.#nextToken += BigInt(claim.tokens);
     const { ttlMs } = claim;
     const life = { since: now, ttlMs, expiresAt: now + ttlMs };
-    const holding = { claim, token, ...life, order: 0, index: 0, left: false, revoked: false };
-    records.add(holding);
-    return holding;
+    const grant = { claim, token, ...life, order: 0, index: 0, left: false, revoked: false };
+    records.add(grant);
+    return grant;
   }
 
   #recordsOf(resource: string): ResourceRecords {

@@ -3,9 +3,9 @@ import { sleep, systemClock } from "../../../core/runtime/clock.js";
 import type {
   Database,
   Heartbeat,
-  Operation,
   RawAnswer,
   Renewal,
+  SqlOperation,
   Wakeup,
 } from "../../../engine-kit/sql/database.js";
 import { SchemaCheck } from "../../../engine-kit/sql/schema-check.js";
@@ -52,7 +52,7 @@ export class MysqlDatabase implements Database {
   }
 
   async run(
-    operations: readonly Operation[],
+    operations: readonly SqlOperation[],
     waitMs: number,
     limitMs: number,
   ): Promise<readonly RawAnswer[]> {

@@ -30,7 +30,7 @@ import {
   revoked,
   viewOf,
 } from "../../../engine-kit/sql/answers.js";
-import type { Operation, RawAnswer } from "../../../engine-kit/sql/database.js";
+import type { RawAnswer, SqlOperation } from "../../../engine-kit/sql/database.js";
 import { literalPrefix } from "../../../engine-kit/sql/engine.js";
 import { OperationBatcher } from "../../../engine-kit/sql/operation-batcher.js";
 import { list, lists, oneOf } from "../../../engine-kit/sql/shape.js";
@@ -109,7 +109,7 @@ export class AdvisoryEngine implements Engine {
     const { resource, grantId, mode, ttlMs, tokens, label } = claim;
     const session = await this.#ensureSession();
     void this.#notifications?.start();
-    const op: Operation = {
+    const op: SqlOperation = {
       verb: "acquire",
       ...{ name: resource, key: this.#terms.prefix + resource, id: grantId },
       ...{ shared: mode === "shared", ttl: ttlMs, tokens, label },
@@ -238,7 +238,7 @@ export class AdvisoryEngine implements Engine {
     for (const name of this.#grants.clear()) this.#emitChange(name);
   }
 
-  async #run(operations: readonly Operation[], limitMs: number): Promise<unknown> {
+  async #run(operations: readonly SqlOperation[], limitMs: number): Promise<unknown> {
     const session = await this.#ensureSession();
     const { idleMs } = this.#terms;
     const values = [JSON.stringify(operations), idleMs, String(session.id), session.pid];

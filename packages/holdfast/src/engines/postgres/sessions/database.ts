@@ -1,8 +1,8 @@
 import type {
   Database,
   Heartbeat,
-  Operation,
   Renewal,
+  SqlOperation,
   Wakeup,
 } from "../../../engine-kit/sql/database.js";
 import { SchemaCheck } from "../../../engine-kit/sql/schema-check.js";
@@ -41,7 +41,11 @@ export class PostgresDatabase implements Database {
     this.#end = end;
   }
 
-  async run(operations: readonly Operation[], waitMs: number, limitMs: number): Promise<unknown> {
+  async run(
+    operations: readonly SqlOperation[],
+    waitMs: number,
+    limitMs: number,
+  ): Promise<unknown> {
     const [only, ...more] = operations;
     // Sent with every call and not set in the session: behind a pooler, the next call may use
     // another session.

@@ -6,11 +6,11 @@ import { MissingPeerError } from "../../../errors.js";
  */
 export interface SqlClient {
   exec(sql: string): void;
-  prepare(sql: string): Statement;
+  prepare(sql: string): PreparedStatement;
   close(): void;
 }
 
-export interface Statement {
+export interface PreparedStatement {
   get(...params: readonly Value[]): unknown;
   all(...params: readonly Value[]): unknown[];
   run(...params: readonly Value[]): { readonly changes: number | bigint };

@@ -27,7 +27,7 @@ const TOOK_MS = 300;
 const OFFSET_MS = 5_000;
 
 /** Notifications whose transactions take a while, and the first push that they make. */
-function stage(name: string) {
+function setUp(name: string) {
   const clock = new ManualClock();
   const notifications = new Notifications(
     join(folder, name),
@@ -50,7 +50,7 @@ function stage(name: string) {
 }
 
 test("a push after our own commit counts from before the transaction", async () => {
-  const { clock, notifications, pushed } = stage("commit");
+  const { clock, notifications, pushed } = setUp("commit");
   const since = clock.now();
   clock.pause(TOOK_MS);
   notifications.notify(TABLES, since);
@@ -58,7 +58,7 @@ test("a push after our own commit counts from before the transaction", async () 
 });
 
 test("a push after a wake-up counts from before the transaction that claimed the grant", async (t) => {
-  const { clock, notifications, pushed } = stage("wake-up");
+  const { clock, notifications, pushed } = setUp("wake-up");
   const since = clock.now();
   notifications.listen();
   assert.notEqual(notifications.wakeFile, null, "this system can watch files");

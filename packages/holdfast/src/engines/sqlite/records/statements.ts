@@ -1,4 +1,4 @@
-import type { SqlClient, Statement, Value } from "../file/client.js";
+import type { PreparedStatement, SqlClient, Value } from "../file/client.js";
 import type { ProcessIdentity } from "../file/process-identity.js";
 import {
   exactChanges,
@@ -21,7 +21,7 @@ export class Statements {
   /** The id of this engine in the table of peers. */
   readonly self: string;
   readonly #client: SqlClient;
-  readonly #prepared = new Map<StatementName, Statement>();
+  readonly #prepared = new Map<StatementName, PreparedStatement>();
 
   constructor(client: SqlClient, identity: ProcessIdentity, self: string) {
     this.#client = client;
@@ -50,7 +50,7 @@ export class Statements {
     return exactChanges(name, this.#statement(name).run(...params));
   }
 
-  #statement(name: StatementName): Statement {
+  #statement(name: StatementName): PreparedStatement {
     let statement = this.#prepared.get(name);
     if (statement === undefined) {
       statement = this.#client.prepare(sql[name]);

@@ -1,7 +1,7 @@
 import { type Clock, hostInstant } from "../../../core/runtime/clock.js";
 import type { Call } from "../../../engine.js";
 import { EngineError } from "../../../errors.js";
-import { resultCode, SQLITE, type SqlClient, type Statement } from "../file/client.js";
+import { type PreparedStatement, resultCode, SQLITE, type SqlClient } from "../file/client.js";
 import { explain, openDatabase } from "../file/database.js";
 import type { DatabaseFiles } from "../file/database-files.js";
 import { backOff, isBusy, Opening, rollBackQuietly } from "../file/opening.js";
@@ -13,9 +13,9 @@ interface Opened {
   readonly client: SqlClient;
   readonly files: DatabaseFiles;
   readonly tables: LockTables;
-  readonly begin: Statement;
-  readonly commit: Statement;
-  readonly rollback: Statement;
+  readonly begin: PreparedStatement;
+  readonly commit: PreparedStatement;
+  readonly rollback: PreparedStatement;
 }
 
 /** Runs transactions on the file. They wait for the write lock without blocking the process. */

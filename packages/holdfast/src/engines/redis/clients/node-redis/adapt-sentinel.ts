@@ -3,7 +3,7 @@ import { textIn } from "../../protocol/shape.js";
 import type { RedisConnection } from "../connection.js";
 import { scanNodes } from "../scan.js";
 import { lazyDuplicate } from "./lazy-duplicate.js";
-import type { NodeRedisSentinelClient, Sends } from "./node-redis-client.js";
+import type { CommandSender, NodeRedisSentinelClient } from "./node-redis-client.js";
 import { openSubscription } from "./open-subscription.js";
 import { COMMAND_OPTIONS, runScriptThenWait, scanner, scriptCommand } from "./run-script.js";
 import { SentinelReconnect } from "./sentinel-reconnect.js";
@@ -12,7 +12,7 @@ import { SentinelReconnect } from "./sentinel-reconnect.js";
 export function adaptSentinel(client: NodeRedisSentinelClient): RedisConnection {
   const quick = client.withCommandOptions(COMMAND_OPTIONS);
   const reconnecting = new SentinelReconnect(() => client);
-  const primary: Sends = {
+  const primary: CommandSender = {
     sendCommand: (args) => {
       if (!client.isOpen) return Promise.reject(notOpen("createSentinel"));
       const wait = reconnecting.wait();

@@ -3,14 +3,14 @@ import { textIn } from "../../protocol/shape.js";
 import type { RedisConnection } from "../connection.js";
 import { scanNodes } from "../scan.js";
 import { lazyDuplicate } from "./lazy-duplicate.js";
-import type { NodeRedisClient, Sends } from "./node-redis-client.js";
+import type { CommandSender, NodeRedisClient } from "./node-redis-client.js";
 import { openSubscription } from "./open-subscription.js";
 import { COMMAND_OPTIONS, runScriptThenWait, scanner, scriptCommand } from "./run-script.js";
 
 /** One server. */
 export function adaptSingle(client: NodeRedisClient): RedisConnection {
   const bare = client.withCommandOptions(COMMAND_OPTIONS);
-  const quick: Sends = {
+  const quick: CommandSender = {
     sendCommand: (args) =>
       client.isOpen ? bare.sendCommand(args) : Promise.reject(notOpen("createClient")),
   };

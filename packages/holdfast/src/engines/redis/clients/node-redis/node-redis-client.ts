@@ -10,15 +10,15 @@ export interface OwnClient {
 }
 
 /** How commands are sent to one server. */
-export interface Sends {
+export interface CommandSender {
   sendCommand(args: readonly string[]): Promise<unknown>;
 }
 
 /** The part of a node-redis client that this engine needs. */
-export interface NodeRedisClient extends Sends {
+export interface NodeRedisClient extends CommandSender {
   readonly isOpen: boolean;
   // biome-ignore lint/suspicious/noExplicitAny: node-redis' own types cannot say "no timeout"
-  withCommandOptions(options: any): Sends;
+  withCommandOptions(options: any): CommandSender;
   connect(): Promise<unknown>;
   duplicate(): NodeRedisClient & NodeRedisSubscriber;
   destroy(): void;

@@ -1,6 +1,6 @@
 import { WHICH_CONNECTION, waitReplicas } from "../../sending/wait-replicas.js";
 import type { ReplicaWait, ScriptRef } from "../connection.js";
-import type { Sends } from "./node-redis-client.js";
+import type { CommandSender } from "./node-redis-client.js";
 
 // By default node-redis makes an AbortSignal for every command. It takes most of the client's time
 // and covers only commands that were not sent yet; the core has its own deadline. typeMapping is
@@ -16,7 +16,7 @@ export function scriptCommand(script: ScriptRef, keys: string[], args: string[])
 
 /** Sends the script and then WAIT, on one connection. */
 export const runScriptThenWait = (
-  node: Sends,
+  node: CommandSender,
   command: string[],
   { replicas, timeoutMs }: ReplicaWait,
 ) =>
@@ -28,5 +28,5 @@ export const runScriptThenWait = (
   ]);
 
 /** Sends SCAN to one node. */
-export const scanner = (node: Sends) => (args: readonly string[]) =>
+export const scanner = (node: CommandSender) => (args: readonly string[]) =>
   node.sendCommand(["SCAN", ...args]);

@@ -3,7 +3,7 @@ import type { Harness, Misanswered } from "../../../../conformance/index.js";
 import { relayedCalls } from "../../../../conformance/wrong-engines/garbling.js";
 import { hostInstant, systemClock } from "../../../../core/runtime/clock.js";
 import { SQLITE_TRAITS, SqliteEngine } from "../../engine.js";
-import type { SqlClient, Statement } from "../../file/client.js";
+import type { PreparedStatement, SqlClient } from "../../file/client.js";
 import { openDatabase } from "../../file/database.js";
 import { sqliteEngine } from "../../index.js";
 import { resolveSqlite } from "../../options.js";
@@ -107,7 +107,7 @@ function misanswered(path: string): Misanswered {
     return {
       exec: (text) => client.exec(text),
       close: () => client.close(),
-      prepare: (text): Statement => {
+      prepare: (text): PreparedStatement => {
         const statement = client.prepare(text);
         return {
           get: (...params) => garble(statement.get(...params)),

@@ -1,9 +1,9 @@
 import { connect } from "../connect.js";
 import type { Lease } from "../core/holding/lease.js";
 import { systemClock } from "../core/runtime/clock.js";
-import type { Job, Said } from "./child.js";
+import type { Job, Said } from "./client-process.js";
 
-// The program that Child starts. Like any process, it knows the backend by its url only.
+// The program that ClientProcess starts. Like any process, it knows the backend by its url only.
 
 const CHUNK_MS = 15;
 

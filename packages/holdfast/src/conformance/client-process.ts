@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { AcquireOptions } from "../options.js";
 import { within } from "./timing.js";
 
-const MAIN = fileURLToPath(new URL("./child-main.js", import.meta.url));
+const MAIN = fileURLToPath(new URL("./client-process-main.js", import.meta.url));
 const START_MS = 40_000;
 
 /** What a child process shall do; sent as JSON. */
@@ -37,7 +37,7 @@ export type Said =
     };
 
 /** Another process on the same backend, which a law may stop, continue and kill. */
-export class Child {
+export class ClientProcess {
   readonly #child: ChildProcess;
   readonly #said: Said[] = [];
   readonly #exited: Promise<unknown>;

@@ -5,12 +5,12 @@ import type { ConnectOptions } from "../../options.js";
 import { type FlakyEngine, flakyEngine, ManualClock } from "../../testing/index.js";
 
 /** Two connections to one store. The first one uses an engine that can be made to fail. */
-export function stage(options: Omit<ConnectOptions, "clock"> = {}, clock = new ManualClock()) {
+export function setUp(options: Omit<ConnectOptions, "clock"> = {}, clock = new ManualClock()) {
   const store = new MemoryStore();
   const engine = flakyEngine(memoryEngine({ store }));
   const locks = new Locks(engine, { ...options, clock });
   const other = new Locks(memoryEngine({ store }), { clock });
-  const held = (name: string) => store.resources.get(name)?.holdings.size ?? 0;
+  const held = (name: string) => store.resources.get(name)?.grants.size ?? 0;
   const queued = (name: string) => store.resources.get(name)?.queue.length ?? 0;
   return { clock, store, engine, locks, other, held, queued };
 }

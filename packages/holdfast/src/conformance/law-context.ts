@@ -5,20 +5,11 @@ import type { Engine, EngineTraits, Mode, ResourceView } from "../engine.js";
 import { Locks } from "../locks.js";
 import type { ConnectOptions } from "../options.js";
 import { type FlakyEngine, flakyEngine } from "../testing/flaky-engine.js";
-import { Child, type Job } from "./child.js";
 import { Client } from "./client.js";
-import {
-  type Harness,
-  type Law,
-  type Misanswered,
-  type Need,
-  type Relayed,
-  traitsOf,
-} from "./harness.js";
+import { ClientProcess, type Job } from "./client-process.js";
+import { type Harness, type Misanswered, type Relayed, traitsOf } from "./harness.js";
 import { elapse, within } from "./timing.js";
 
-/** A law that never ends counts as broken. */
-const LAW_MS = 60_000;
 const CLOSE_MS = 5_000;
 /** For what usually comes soon but may be late on a busy machine: a new process, its clean-up. */
 const HANG_MS = 20_000;
@@ -43,36 +34,14 @@ export interface Variant {
   readonly terms: { readonly mode: Mode; readonly tokens: number };
 }
 
-export type LawBody = (stage: Stage) => Promise<void>;
-
-/** Makes a law of a function: the backend is empty before it, and nothing is left open after it. */
-export function law(
-  id: string,
-  title: string,
-  needs: readonly Need[],
-  body: LawBody,
-  limitMs = LAW_MS,
-): Law {
-  const run = async (harness: Harness) => {
-    await harness.reset();
-    const stage = new Stage(harness);
-    try {
-      await within(limitMs, body(stage), `${id} on ${harness.name}`);
-    } finally {
-      await stage.tearDown();
-    }
-  };
-  return { id, title, needs, run };
-}
-
 /** What a law works with: clients of the backend, unique names, and ways to let time pass. */
-export class Stage {
+export class LawContext {
   readonly harness: Harness;
   readonly traits: EngineTraits;
   readonly #name = randomBytes(5).toString("hex");
   readonly #engines: Engine[] = [];
   readonly #locks: Locks[] = [];
-  readonly #children: Child[] = [];
+  readonly #children: ClientProcess[] = [];
   #names = 0;
 
   constructor(harness: Harness) {
@@ -144,7 +113,7 @@ export class Stage {
     return { end: readBy + grants[0]!.remainingMs, token: grants[0]!.token };
   }
 
-  /** The public API on this engine, closed with the stage. */
+  /** The public API on this engine, closed after the law. */
   locksOn(engine: Engine, options: ConnectOptions = {}): Locks {
     const locks = new Locks(engine, options);
     this.#locks.push(locks);
@@ -168,10 +137,10 @@ export class Stage {
     return { locks: this.locksOn(flaky, options), flaky };
   }
 
-  child(job: Omit<Job, "url">): Child {
+  child(job: Omit<Job, "url">): ClientProcess {
     const url = this.harness.url;
     assert(url !== undefined, "laws that start processes need a url");
-    const child = new Child({ ...job, url });
+    const child = new ClientProcess({ ...job, url });
     this.#children.push(child);
     return child;
   }

@@ -21,7 +21,7 @@ const why = "a claim finds its place by a range over all keys of the resource";
 const harness = {
   ...lane.harness(),
   serverTimeUs: () => processorTimeUs(server.pid),
-  excuses: excusedCost(["L23.3"], 500, why),
+  excuses: excusedCost(["L23.3"], 2_000, why),
 };
 checkLaws(harness, (title, run) => {
   if (/^L23\./.test(title)) it(title, run);
